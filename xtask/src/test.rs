@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that has to hold before a change is merged, cheapest first.
 //!
-//! Nearly all of the time goes into building, and most of that into the vector loops of `tonnage-ops`, some thousand
+//! Nearly all of the time goes into building, and most of that into the vector loops of `tonnage-cpu`, some thousand
 //! of them for each vector width. So each step builds that crate at most once, and only for what it can show:
 //!
 //! * All tests run in the dev profile, which has overflow checks and debug assertions, and so do the doc examples.
@@ -8,7 +8,7 @@
 //!   promise into a wrong number. To build it takes too long for every change: `cargo xtask soak` runs all tests in it.
 //! * The Python package is built in the dev profile, after the tests, whose crates it takes as they are.
 //! * AddressSanitizer watches one module; the crates below it are built without optimization.
-//! * `tonnage-ops` has no tests inside of its library, for those would build it once more in each profile; they are
+//! * `tonnage-cpu` has no tests inside of its library, for those would build it once more in each profile; they are
 //!   in its `tests/machine`. A test binary is one link, so tests are modules of few binaries.
 
 use std::io;

@@ -227,6 +227,8 @@ impl From<u64> for Bytes {
     }
 }
 
+crate::heap::nothing!(Bytes);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -297,6 +297,8 @@ macro_rules! with_element {
     };
 }
 
+crate::heap::nothing!(DType);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -53,6 +53,15 @@ impl Value {
         }
     }
 
+    /// Whether both are one value, as clones are.
+    pub fn is_same(&self, other: &Value) -> bool {
+        match (&self.repr, &other.repr) {
+            (ValueRepr::Node(a), ValueRepr::Node(b)) => a == b,
+            (ValueRepr::Held(a), ValueRepr::Held(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
     /// What eager mode holds, given up; `None` if it is a graph's.
     pub fn into_held(self) -> Option<Arc<dyn Any + Send + Sync>> {
         match self.repr {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Serialize, Serializer};
 
 use crate::error::{ErrorKind, Result};
-use crate::kernel::{In, Out};
+use crate::lent::{In, Out};
 
 type Run = dyn Fn(&[In], &mut [Out]) -> Result<()> + Send + Sync;
 

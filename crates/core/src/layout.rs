@@ -5,6 +5,7 @@
 
 use smallvec::SmallVec;
 
+use crate::heap::{Heap, Seen};
 use crate::shape::Sizes;
 use crate::walk::StridedAxes;
 
@@ -167,6 +168,12 @@ pub fn contiguous_strides(sizes: &[usize]) -> Strides {
         step = step.wrapping_mul(*size as isize);
     }
     strides
+}
+
+impl Heap for Layout {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        self.sizes.heap(seen) + self.strides.heap(seen)
+    }
 }
 
 #[cfg(test)]

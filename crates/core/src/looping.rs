@@ -7,12 +7,12 @@
 //! Decision: `docs/decisions/loop-checkpoints.md`.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::dim::{Dim, Symbol};
-use crate::graph::Graph;
+use crate::heap::{Heap, Seen};
+use crate::loop_checkpoints::default_max_checkpoints;
 use crate::recipe::Key;
 use crate::shape::{Shape, TensorType};
 
@@ -64,10 +64,7 @@ impl Loop {
     }
 
     /// The condition and the body among an op's regions, if both are there.
-    pub fn regions<'r>(
-        &self,
-        regions: &'r [Arc<Graph>],
-    ) -> Option<(Option<&'r Arc<Graph>>, &'r Arc<Graph>)> {
+    pub fn regions<'r, R>(&self, regions: &'r [R]) -> Option<(Option<&'r R>, &'r R)> {
         match self.has_condition() {
             true => Some((Some(regions.first()?), regions.get(1)?)),
             false => Some((None, regions.first()?)),
@@ -227,32 +224,6 @@ pub struct GradInputs {
     pub back: Range<usize>,
 }
 
-/// States that a gradient stores at once, the first one included, by default: all of up to
-/// 16 iterations, about twice the square root beyond, and never fewer for more iterations.
-///
-/// ```
-/// use tonnage_core::looping::default_max_checkpoints;
-/// assert_eq!([1, 16, 17, 250, 4000].map(default_max_checkpoints), [1, 16, 16, 32, 127]);
-/// ```
-pub fn default_max_checkpoints(iterations: u64) -> u64 {
-    let square = iterations.saturating_mul(4);
-    let root = square.isqrt();
-    let twice = if root * root < square { root + 1 } else { root };
-    match iterations {
-        0..=16 => iterations.max(1),
-        _ => twice.max(16),
-    }
-}
-
-/// How many states are stored besides the first one. With as many checkpoints as there are iterations but one, all
-/// are; with fewer, the checkpoints less the first state's, and the state before the last iteration, which the backward pass starts
-/// from.
-pub fn checkpoint_rows(iterations: u64, max_checkpoints: Option<usize>) -> u64 {
-    let max_checkpoints =
-        max_checkpoints.map_or_else(|| default_max_checkpoints(iterations), |n| (n as u64).max(1));
-    iterations.saturating_sub(1).min(max_checkpoints)
-}
-
 /// The type of `count` values of a type, stacked along a new first axis.
 pub fn stacked(row: &TensorType, count: Dim) -> TensorType {
     let shape: Shape = std::iter::once(count).chain(row.shape.iter().cloned()).collect();
@@ -263,4 +234,14 @@ pub fn stacked(row: &TensorType, count: Dim) -> TensorType {
 pub fn row_of(whole: &TensorType) -> Option<TensorType> {
     let shape = whole.shape.get(1..)?.iter().cloned().collect();
     Some(TensorType { dtype: whole.dtype, shape })
+}
+
+impl Heap for Loop {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        let iterations = match &self.iterations {
+            Iterations::Times(dim) => dim.heap(seen),
+            Iterations::While { .. } => 0,
+        };
+        iterations + self.updates.heap(seen)
+    }
 }

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::heap::{Heap, Seen, nothing};
 use crate::layout::Layout;
 use crate::scalar::Scalar;
 use crate::shape::{Sizes, TensorType};
@@ -212,3 +213,11 @@ impl Recipe {
         Some(Recipe { program: self.program.clone(), sources, sizes })
     }
 }
+
+impl Heap for Recipe {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        self.program.heap(seen) + self.sources.heap(seen) + self.sizes.heap(seen)
+    }
+}
+
+nothing!(Generator);

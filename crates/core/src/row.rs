@@ -5,18 +5,16 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
 use smallvec::SmallVec;
 
 use crate::attrs::Attrs;
-use crate::bytes::Bytes;
 use crate::emit::{Emit, Value};
 use crate::error::Result;
 use crate::grad::{Cotangent, GradCall, JvpCall};
 use crate::graph::Graph;
-use crate::kernel::Kernel;
 use crate::layout::Layout;
 use crate::recipe::Recipe;
+pub use crate::save::{Save, Saved};
 use crate::shape::TensorType;
 use crate::tile::TileProgram;
 
@@ -45,6 +43,8 @@ impl<'a> Call<'a> {
 
 /// One op.
 pub struct OpDef {
+    /// Its number in the table of ops, which the tables of kernels share.
+    pub id: u16,
     /// In snake_case, the user's word.
     pub name: &'static str,
     /// One line.
@@ -55,8 +55,6 @@ pub struct OpDef {
     pub axes: fn(&Call) -> AxisMap,
     /// What it does to memory.
     pub mem: Mem,
-    /// Workspace, from types and the number of threads.
-    pub scratch: fn(&Call, usize) -> Bytes,
     /// What its gradient saves.
     pub saves: Saves,
     /// May the planner recompute it.
@@ -106,53 +104,6 @@ pub enum Mem {
     File,
     /// Decided by what its regions do.
     Regions,
-}
-
-/// Something that a gradient rule reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum Save {
-    /// An input's value.
-    Input(usize),
-    /// The values of all inputs, of an op that takes any number.
-    Inputs,
-    /// An output's value.
-    Output(usize),
-    /// The carried values that a loop ends with.
-    Ends,
-    /// An extra output that is made only when a gradient is wanted.
-    Aux(usize),
-    /// All extra outputs, of an op that has any number.
-    Auxes,
-    /// What the attributes list, of an op whose gradient its user wrote.
-    Declared,
-}
-
-impl Save {
-    /// Saved whichever gradients are wanted.
-    pub const fn always(self) -> Saved {
-        Saved { save: self, by: None }
-    }
-
-    /// Saved only where that input's gradient is wanted.
-    pub const fn needed_by(self, input: usize) -> Saved {
-        Saved { save: self, by: Some(input) }
-    }
-}
-
-/// Something that a gradient rule reads, and for which input's gradient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Saved {
-    /// What.
-    pub save: Save,
-    /// Only for that input's gradient; `None`: for any.
-    pub by: Option<usize>,
-}
-
-impl Saved {
-    /// Whether it is saved where the gradients of these inputs are wanted.
-    pub fn is_for(&self, needs: &[bool]) -> bool {
-        self.by.is_none_or(|input| needs.get(input) == Some(&true))
-    }
 }
 
 /// What a gradient saves.
@@ -207,11 +158,6 @@ pub fn saved_values(
 /// For rows without extra outputs.
 pub fn no_aux(_: &Call) -> Result<Types> {
     Ok(Types::new())
-}
-
-/// For rows that need no workspace.
-pub fn no_scratch(_: &Call, _: usize) -> Bytes {
-    Bytes::ZERO
 }
 
 /// May the planner recompute it rather than hold it?
@@ -316,21 +262,8 @@ pub type Expand = fn(&mut dyn Emit, &Call, Vec<Value>) -> Result<Vec<Value>>;
 pub enum Lower {
     /// As a tile program; with the aux outputs as further stores where `true` is passed.
     Tile(fn(&Call, bool) -> Result<TileProgram>),
-    /// As a kernel over lent slices.
-    Slices(fn(&mut Kernel) -> Result<()>),
-    /// As such a kernel that hands its one output over to [`Kernel::epilogue`] as it is made.
-    WithEpilogue(fn(&mut Kernel) -> Result<()>),
-    /// As such a kernel that reads inputs from outside of memory a part at a time.
-    Streaming {
-        /// The kernel.
-        kernel: fn(&mut Kernel) -> Result<()>,
-        /// How many elements of that input it reads, where it can read it as it lies there.
-        reads: Reads,
-        /// Its workspace where some inputs lie outside of memory.
-        staging: Staging,
-        /// Whether it hands its output over to [`Kernel::epilogue`] too.
-        has_epilogue: bool,
-    },
+    /// By a kernel of the device that it runs on.
+    Kernel,
     /// As other ops.
     Composite(Expand),
     /// By the executor, which runs its regions.
@@ -341,42 +274,6 @@ pub enum Lower {
     View(fn(&Call, &Layout) -> Option<Layout>),
     /// Not until it is read.
     Recipe(fn(&Call) -> Result<Recipe>),
-}
-
-/// Elements that a kernel reads of an input that lies outside of memory in that layout; `None` where it is to be brought into memory.
-pub type Reads = fn(&Call, usize, &Layout) -> Option<usize>;
-
-/// Workspace of a kernel that reads inputs from outside of memory: for each input its layout there, `None` where it is in memory; and
-/// the threads.
-pub type Staging = fn(&Call, &[Option<&Layout>], usize) -> Bytes;
-
-impl OpDef {
-    /// What a kernel is lent to work with, where inputs lie outside of memory in those layouts.
-    pub fn workspace(&self, call: &Call, stored: &[Option<&Layout>], threads: usize) -> Bytes {
-        match self.lower {
-            Lower::Streaming { staging, .. } if stored.iter().any(Option::is_some) => {
-                staging(call, stored, threads)
-            }
-            _ => (self.scratch)(call, threads),
-        }
-    }
-}
-
-impl Lower {
-    /// The kernel over lent slices, if it is one.
-    pub fn kernel(&self) -> Option<fn(&mut Kernel) -> Result<()>> {
-        match self {
-            Lower::Slices(kernel)
-            | Lower::WithEpilogue(kernel)
-            | Lower::Streaming { kernel, .. } => Some(*kernel),
-            _ => None,
-        }
-    }
-
-    /// Whether the kernel hands its one output over to [`Kernel::epilogue`] as it is made.
-    pub fn has_epilogue(&self) -> bool {
-        matches!(self, Lower::WithEpilogue(_) | Lower::Streaming { has_epilogue: true, .. })
-    }
 }
 
 /// What an output axis runs along.

@@ -302,6 +302,12 @@ impl fmt::Debug for TensorType {
     }
 }
 
+impl Heap for TensorType {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        self.shape.heap(seen)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

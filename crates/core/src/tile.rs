@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::dtype::DType;
+use crate::heap::{Heap, Seen, nothing};
 use crate::scalar::Scalar;
 use crate::shape::Sizes;
 
@@ -337,3 +338,21 @@ impl fmt::Display for TileProgram {
         Ok(())
     }
 }
+
+impl Heap for Instr {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        self.args.heap(seen)
+    }
+}
+
+impl Heap for TileProgram {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        let close = match &self.close {
+            Close::Store => 0,
+            Close::Reduce { axes, .. } => axes.heap(seen),
+        };
+        self.loads.heap(seen) + self.code.heap(seen) + self.stores.heap(seen) + close
+    }
+}
+
+nothing!(Form);

@@ -5,6 +5,7 @@
 use serde::Serialize;
 use smallvec::SmallVec;
 
+use crate::heap::{Heap, Seen};
 use crate::shape::{Shape, Sizes};
 
 /// Windows that slide over the spatial axes of `[batch, ..., channels]`: one entry for each of them, one to three.
@@ -63,4 +64,12 @@ pub enum Between {
     Linear,
     /// The same with the outer pixels of both images in the same place.
     LinearCorners,
+}
+
+impl Heap for Window {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        let padding = &self.padding;
+        let own = if padding.spilled() { size_of_val(&**padding) } else { 0 };
+        own + self.size.heap(seen) + self.stride.heap(seen) + self.dilation.heap(seen)
+    }
 }

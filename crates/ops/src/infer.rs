@@ -116,3 +116,9 @@ pub fn cost<'a>(flops: u64, moved: impl IntoIterator<Item = &'a TensorType>) -> 
         .fold(0, u64::saturating_add);
     Cost { flops, bytes }
 }
+
+/// The type rule of a mask.
+pub fn mask_type(op: &'static str, mask: &TensorType) -> Result<()> {
+    dtype(op, mask, |d| d == DType::Bool, "bool for the mask")?;
+    rank_at_least(op, mask, 1, "a mask has elements to select by")
+}

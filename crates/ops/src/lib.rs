@@ -1,54 +1,70 @@
-//! The table: every op of Tonnage, one row in one file, with its kernel and its gradient.
+//! The table: every op of Tonnage, defined in one row: shape rule, axes, what its gradient saves, gradient, cost, samples.
 //!
-//! To add an op, write its file and add its line to [`TABLE`]. Everything else (eager mode, tracing,
-//! the planner, the tape, the docs, the conformance tests) reads the row.
+//! To add an op, write its row and add its line to [`TABLE`]. Everything else (eager mode, tracing,
+//! the planner, the tape, the docs, the conformance tests) reads the row. How a device runs it is that device's:
+//! each has a table of kernels by [`OpId`].
 
 pub mod control;
-mod derive;
+pub mod derive;
 pub mod emit;
 pub mod host;
 pub mod index;
-mod infer;
+pub mod infer;
 pub mod linalg;
 pub mod math;
 pub mod nn;
-mod number;
 pub mod page;
-mod parallel;
 pub mod random;
 pub mod reduce;
 pub mod rules;
 pub mod samples;
 pub mod shape;
 pub mod signal;
-pub mod simd;
 pub mod state;
-mod strided;
 pub mod tile;
 
 use tonnage_core::OpDef;
 use tonnage_core::grad::GradOps;
 
 macro_rules! table {
-    ($($id:ident = $row:path,)*) => {
+    (ops { $($id:ident = $row:path,)* } planner { $($made:ident = $made_row:path,)* }) => {
         /// A dense number for every op, in the table's order.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "each is its row's name")]
-        pub enum OpId { $($id,)* }
+        #[repr(u16)]
+        pub enum OpId { $($id,)* $($made,)* }
 
-        /// Every op.
+        impl OpId {
+            /// All of them.
+            pub const ALL: &[OpId] = &[$(OpId::$id,)* $(OpId::$made,)*];
+        }
+
+        /// Every op that a user or a gradient rule applies.
         pub static TABLE: &[&OpDef] = &[$(&$row,)*];
+
+        // A row says its own number.
+        const _: () = {
+            $(assert!($row.id == OpId::$id as u16, stringify!($id));)*
+            $(assert!($made_row.id == OpId::$made as u16, stringify!($made));)*
+        };
     };
 }
 
-table! {
+impl OpId {
+    /// The number of an op; `None` for a row that stands in no table.
+    pub fn of(op: &OpDef) -> Option<OpId> {
+        OpId::ALL.get(usize::from(op.id)).copied()
+    }
+}
+
+table! { ops {
     Add = math::add::ADD,
     Sub = math::sub::SUB,
     Mul = math::mul::MUL,
     Div = math::div::DIV,
-    Maximum = math::maximum::MAXIMUM,
-    Less = math::less::LESS,
-    Equal = math::equal::EQUAL,
+    Maximum = math::extremum::MAXIMUM,
+    Less = math::comparison::LESS,
+    Equal = math::comparison::EQUAL,
     Neg = math::neg::NEG,
     Square = math::square::SQUARE,
     Exp = math::exp::EXP,
@@ -68,11 +84,11 @@ table! {
     Atan = math::atan::ATAN,
     Atan2 = math::atan2::ATAN2,
     Atanh = math::atanh::ATANH,
-    BitwiseAnd = math::bitwise_and::BITWISE_AND,
-    BitwiseNot = math::bitwise_not::BITWISE_NOT,
-    BitwiseOr = math::bitwise_or::BITWISE_OR,
-    BitwiseXor = math::bitwise_xor::BITWISE_XOR,
-    Ceil = math::ceil::CEIL,
+    BitwiseAnd = math::bitwise::BITWISE_AND,
+    BitwiseNot = math::bitwise::BITWISE_NOT,
+    BitwiseOr = math::bitwise::BITWISE_OR,
+    BitwiseXor = math::bitwise::BITWISE_XOR,
+    Ceil = math::rounding::CEIL,
     Clip = math::clip::CLIP,
     Cos = math::cos::COS,
     Cosh = math::cosh::COSH,
@@ -82,39 +98,39 @@ table! {
     Erf = math::erf::ERF,
     Erfc = math::erfc::ERFC,
     Expm1 = math::expm1::EXPM1,
-    Floor = math::floor::FLOOR,
+    Floor = math::rounding::FLOOR,
     FloorDiv = math::floor_div::FLOOR_DIV,
     Fma = math::fma::FMA,
     Gelu = math::gelu::GELU,
     GeluTanh = math::gelu_tanh::GELU_TANH,
-    Greater = math::greater::GREATER,
-    GreaterEqual = math::greater_equal::GREATER_EQUAL,
+    Greater = math::comparison::GREATER,
+    GreaterEqual = math::comparison::GREATER_EQUAL,
     HardSigmoid = math::hard_sigmoid::HARD_SIGMOID,
     HardSwish = math::hard_swish::HARD_SWISH,
     Hypot = math::hypot::HYPOT,
-    IsFinite = math::is_finite::IS_FINITE,
-    IsInf = math::is_inf::IS_INF,
-    IsNan = math::is_nan::IS_NAN,
+    IsFinite = math::classification::IS_FINITE,
+    IsInf = math::classification::IS_INF,
+    IsNan = math::classification::IS_NAN,
     LeakyRelu = math::leaky_relu::LEAKY_RELU,
-    LessEqual = math::less_equal::LESS_EQUAL,
+    LessEqual = math::comparison::LESS_EQUAL,
     Lgamma = math::lgamma::LGAMMA,
     Log1p = math::log1p::LOG1P,
-    LogicalAnd = math::logical_and::LOGICAL_AND,
-    LogicalNot = math::logical_not::LOGICAL_NOT,
-    LogicalOr = math::logical_or::LOGICAL_OR,
-    LogicalXor = math::logical_xor::LOGICAL_XOR,
-    Minimum = math::minimum::MINIMUM,
+    LogicalAnd = math::logical::LOGICAL_AND,
+    LogicalNot = math::logical::LOGICAL_NOT,
+    LogicalOr = math::logical::LOGICAL_OR,
+    LogicalXor = math::logical::LOGICAL_XOR,
+    Minimum = math::extremum::MINIMUM,
     Mod = math::mod_::MOD,
-    NotEqual = math::not_equal::NOT_EQUAL,
+    NotEqual = math::comparison::NOT_EQUAL,
     Polygamma = math::polygamma::POLYGAMMA,
     Pow = math::pow::POW,
     Reciprocal = math::reciprocal::RECIPROCAL,
     Relu6 = math::relu6::RELU6,
-    Round = math::round::ROUND,
+    Round = math::rounding::ROUND,
     Rsqrt = math::rsqrt::RSQRT,
     Selu = math::selu::SELU,
-    ShiftLeft = math::shift_left::SHIFT_LEFT,
-    ShiftRight = math::shift_right::SHIFT_RIGHT,
+    ShiftLeft = math::bitwise::SHIFT_LEFT,
+    ShiftRight = math::bitwise::SHIFT_RIGHT,
     Sigmoid = math::sigmoid::SIGMOID,
     Sign = math::sign::SIGN,
     Silu = math::silu::SILU,
@@ -129,19 +145,19 @@ table! {
     Fused = tile::fused::FUSED,
     FusedUpdate = tile::fused_update::FUSED_UPDATE,
     Sum = reduce::sum::SUM,
-    Max = reduce::max::MAX,
+    Max = reduce::extremum::MAX,
     Mean = reduce::mean::MEAN,
     Prod = reduce::prod::PROD,
-    Min = reduce::min::MIN,
-    Any = reduce::any::ANY,
-    All = reduce::all::ALL,
+    Min = reduce::extremum::MIN,
+    Any = reduce::truth::ANY,
+    All = reduce::truth::ALL,
     Var = reduce::var::VAR,
     Std = reduce::std_::STD,
     Logsumexp = reduce::logsumexp::LOGSUMEXP,
     Norm = reduce::norm::NORM,
     CountNonzero = reduce::count_nonzero::COUNT_NONZERO,
-    Argmax = reduce::argmax::ARGMAX,
-    Argmin = reduce::argmin::ARGMIN,
+    Argmax = reduce::arg::ARGMAX,
+    Argmin = reduce::arg::ARGMIN,
     Cumsum = reduce::cumsum::CUMSUM,
     Cumprod = reduce::cumprod::CUMPROD,
     LinearRecurrence = reduce::linear_recurrence::LINEAR_RECURRENCE,
@@ -170,9 +186,9 @@ table! {
     Stack = shape::stack::STACK,
     Tile = shape::tile::TILE,
     Unstack = shape::unstack::UNSTACK,
-    RandomNormal = random::normal::RANDOM_NORMAL,
-    RandomUniform = random::uniform::RANDOM_UNIFORM,
-    RandomTruncatedNormal = random::truncated_normal::RANDOM_TRUNCATED_NORMAL,
+    RandomNormal = random::distribution::RANDOM_NORMAL,
+    RandomUniform = random::distribution::RANDOM_UNIFORM,
+    RandomTruncatedNormal = random::distribution::RANDOM_TRUNCATED_NORMAL,
     RandomBelow = random::below::RANDOM_BELOW,
     RandomBits = random::bits::RANDOM_BITS,
     RandomGamma = random::gamma::RANDOM_GAMMA,
@@ -261,7 +277,13 @@ table! {
     Switch = control::switch::SWITCH,
     WhileLoop = control::while_loop::WHILE_LOOP,
     WhileGrad = control::while_grad::WHILE_GRAD,
-}
+} planner {
+    Store = tile::fused_store::STORE,
+    Spill = state::spill::SPILL,
+    SpillWait = state::spill::SPILL_WAIT,
+    Unspill = state::spill::UNSPILL,
+    UnspillWait = state::spill::UNSPILL_WAIT,
+} }
 
 /// The row of that name.
 ///

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 use tonnage_plan::{Allowed, Frontier, InputSpec, Machine};
-use works::{OPTIONS, Work, Works, network};
+use works::{Work, Works, network, options};
 
 /// Shares of what lies between the least and everything.
 const SHARES: [u64; 5] = [80, 60, 40, 20, 5];
@@ -26,7 +26,7 @@ fn line(name: &str, graph: &Arc<Graph>, inputs: &[InputSpec]) -> Result<String> 
         )
     };
     let nodes: Vec<String> = works.iter().map(work).collect();
-    let frontier = Frontier::allowing(Allowed::EXACT, graph, &[], inputs, OPTIONS, &machine)?;
+    let frontier = Frontier::allowing(Allowed::EXACT, graph, &[], inputs, options(machine))?;
     let (most, least) = (frontier.plan(0)?, frontier.least()?);
     let mut points = Vec::new();
     for share in SHARES {

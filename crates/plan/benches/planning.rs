@@ -13,11 +13,17 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::grad::{VjpGraph, vjp_graph};
 use tonnage_core::graph::replay;
 use tonnage_core::{Builder, Bytes, DType, Emit, Graph, Kind, OpDef, Result, TensorType, Value};
+use tonnage_cpu::CpuTarget;
 use tonnage_ops::{GRAD_OPS, emit, math, nn, state};
 use tonnage_plan::offsets::{self, Effort, Item};
 use tonnage_plan::{Frontier, InputSpec, Machine, PlanOptions, Rewrite, lower, plan, rewrite};
 
 /// `x -> tanh(x * 0.9 + 0.1)` again and again, with a matrix product every ninth time.
+/// A CPU of two threads.
+fn two(machine: Machine) -> CpuTarget {
+    CpuTarget::new(2, machine)
+}
+
 fn chain(nodes: usize) -> Result<Graph> {
     let mut b = Builder::new();
     let ty = TensorType::new(DType::F32, [16, 16]);
@@ -207,16 +213,17 @@ fn main() -> Result<()> {
             let graph = make(nodes)?;
             let count = graph.nodes.len();
             let runs = (20_000 / count).clamp(1, 20);
-            let (simple, _) = best(runs, || rewrite(&graph, &Rewrite::ALL))?;
-            let (lowering, lowered) = best(runs, || lower(&graph))?;
+            let (simple, _) =
+                best(runs, || rewrite(&graph, &Rewrite::ALL, &two(Machine::DEFAULT)))?;
+            let (lowering, lowered) = best(runs, || lower(&graph, &two(Machine::DEFAULT)))?;
             let lowered = Arc::new(lowered);
             let inputs = lowered
                 .input_types()
                 .iter()
                 .map(|ty| InputSpec::contiguous(ty, "bench", false))
                 .collect::<Result<Vec<_>>>()?;
-            let options = PlanOptions { threads: 2, outputs_given: false };
-            let (planning, planned) = best(runs, || plan(&lowered, &inputs, options))?;
+            let options = PlanOptions::new(Arc::new(two(Machine::DEFAULT)));
+            let (planning, planned) = best(runs, || plan(&lowered, &inputs, options.clone()))?;
             let items: Vec<Item> = planned
                 .buffers
                 .iter()
@@ -231,8 +238,7 @@ fn main() -> Result<()> {
             let half = planned.inputs + Bytes::new(room);
             let budgeted = match nodes <= 3_000 {
                 true => {
-                    let fit =
-                        || Frontier::of(&lowered, &inputs, options, &Machine::DEFAULT)?.fit(half);
+                    let fit = || Frontier::of(&lowered, &inputs, options.clone())?.fit(half);
                     format!("{:.2?}", best(runs.min(3), fit)?.0)
                 }
                 false => "-".into(),
@@ -277,14 +283,16 @@ fn frontiers(most: usize) -> Result<()> {
         "frontier", "nodes", "recompute", "file", "half, planned"
     );
     for nodes in [500, 1_000, 2_000, 4_000].into_iter().filter(|n| *n <= most) {
-        let graph = Arc::new(lower(&training_on(nodes, 8192)?)?);
+        let graph = Arc::new(lower(&training_on(nodes, 8192)?, &two(Machine::DEFAULT))?);
         let inputs = graph
             .input_types()
             .iter()
             .map(|ty| InputSpec::contiguous(ty, "bench", false))
             .collect::<Result<Vec<_>>>()?;
-        let options = PlanOptions { threads: 2, outputs_given: false };
-        let of = |machine: Machine| best(1, || Frontier::of(&graph, &inputs, options, &machine));
+        let of = |machine: Machine| {
+            let options = PlanOptions::new(Arc::new(two(machine)));
+            best(1, || Frontier::of(&graph, &inputs, options.clone()))
+        };
         let (recompute, _) = of(Machine::DEFAULT.without_disk())?;
         let (file, frontier) = of(Machine::DEFAULT)?;
         let plan = frontier.plan(0)?;

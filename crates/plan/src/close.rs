@@ -62,14 +62,14 @@ impl Planner<'_> {
         let arena = self.whole(self.end_of(Space::Memory));
         let disk = self.end_of(Space::Disk);
         self.figures();
-        epilogue::join(self.graph, &self.places, &mut self.steps);
+        epilogue::join(self.graph, &self.places, &mut self.steps, &*self.options.target);
         let written = self.written_inputs();
         Ok(Plan {
             graph: self.graph.clone(),
             program: self.graph.clone(),
             inputs: self.inputs(),
             specs: self.specs,
-            threads: self.options.threads,
+            target: self.options.target,
             places: self.places,
             steps: self.steps,
             buffers: self.buffers,

@@ -23,7 +23,8 @@ impl Planner<'_> {
         let mut program = TileProgram::loading(&[dtype]);
         program.store(0, dtype);
         let domain = placed.layout.sizes.clone();
-        let run = tile::ready(&program, domain, &[&placed]).ok_or_else(|| no_layout(node))?;
+        let run = tile::ready(&program, domain, &[&placed], &self.options.target.tile_limits())
+            .ok_or_else(|| no_layout(node))?;
         let (reads, writes) = (SmallVec::from_iter([from]), SmallVec::from_iter([to]));
         let run = Run::Tile(Arc::new(run));
         self.push(node, run, StepMemory::Allocates, Bytes::ZERO, reads, writes)

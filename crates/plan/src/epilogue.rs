@@ -9,14 +9,22 @@ use tonnage_core::tile::{Close, Form};
 
 use crate::place::store;
 use crate::plan::{Placed, Run, Step, TileRead};
+use crate::target::Target;
 
 /// Notes at each kernel that can the step that finishes its output.
-pub(crate) fn join(graph: &Graph, places: &[Option<Placed>], steps: &mut [Step]) {
+pub(crate) fn join(
+    graph: &Graph,
+    places: &[Option<Placed>],
+    steps: &mut [Step],
+    target: &dyn Target,
+) {
     let mut kernel = None;
     for at in 0..steps.len() {
         match &steps[at].run {
             Run::Nothing if !steps[at].dynamic => {}
-            Run::Kernel => kernel = has_epilogue(graph, &steps[at]).map(|dtype| (at, dtype)),
+            Run::Kernel(_) => {
+                kernel = has_epilogue(graph, &steps[at], target).map(|dtype| (at, dtype))
+            }
             Run::Tile(_) => {
                 if let Some((by, dtype)) = kernel.take()
                     && fits(places, &steps[by], dtype, &steps[at])
@@ -31,12 +39,12 @@ pub(crate) fn join(graph: &Graph, places: &[Option<Placed>], steps: &mut [Step])
 
 /// The dtype of what a kernel hands over as it is stored. (Numbers of 16 bits are summed in more, and would be rounded once
 /// where two steps round twice.)
-fn has_epilogue(graph: &Graph, step: &Step) -> Option<DType> {
+fn has_epilogue(graph: &Graph, step: &Step, target: &dyn Target) -> Option<DType> {
     let (node, [made]) = (graph.nodes.get(step.node)?, step.writes.as_slice()) else {
         return None;
     };
     let dtype = graph.ty(*made).dtype;
-    let hands_over = node.op.lower.has_epilogue() && !step.dynamic;
+    let hands_over = target.has_epilogue(node.op) && !step.dynamic;
     (hands_over && matches!(dtype, DType::F32 | DType::F64)).then_some(dtype)
 }
 

@@ -182,14 +182,14 @@ impl Plan {
     /// # use std::sync::Arc;
     /// # use tonnage_core::graph::Builder;
     /// # use tonnage_core::{Attrs, DType, Emit, Kind, TensorType};
-    /// # use tonnage_plan::{InputSpec, PlanOptions, StepMemory, lower, plan};
+    /// # use tonnage_plan::{DescribedTarget, InputSpec, PlanOptions, StepMemory, lower, plan};
     /// let mut builder = Builder::new();
     /// let ty = TensorType::new(DType::F32, [1000, 1000]);
     /// let x = builder.input(ty.clone(), Kind::Input, None);
     /// let y = builder.apply(&tonnage_ops::math::tanh::TANH, vec![x], Attrs::None)?;
-    /// let graph = Arc::new(lower(&builder.finish(&[y])?)?);
+    /// let graph = Arc::new(lower(&builder.finish(&[y])?, &DescribedTarget::default())?);
     /// let inputs = [InputSpec::contiguous(&ty, "example", false)?];
-    /// let options = PlanOptions { threads: 1, outputs_given: false };
+    /// let options = PlanOptions::new(Arc::new(DescribedTarget::default()));
     /// let explained = plan(&graph, &inputs, options)?.explain();
     /// assert_eq!(explained.steps[0].memory, StepMemory::Allocates);
     /// assert_eq!(explained.steps[0].refused[0].1.to_string(), "it was not given up");
@@ -199,7 +199,7 @@ impl Plan {
     /// What lines would save is found by planning the program as it would be then, once for each: that takes longer than
     /// printing the plan.
     pub fn explain(&self) -> Explanation {
-        self.explain_on(&Machine::DEFAULT)
+        self.explain_on(&self.target.machine())
     }
 
     /// The same with what work takes on that machine.

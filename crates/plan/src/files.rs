@@ -12,16 +12,15 @@ use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::layout::Layout;
 use tonnage_core::looping::Loop;
 use tonnage_core::recipe::{Generator, Recipe};
-use tonnage_core::row::{Lower, Mem};
+use tonnage_core::row::Mem;
 use tonnage_core::shape::Sizes;
-use tonnage_ops::index::rows_in_parts;
-use tonnage_ops::tile::fused_store::room;
+use tonnage_ops::index::rows::puts_rows;
 
 use crate::budget::Machine;
 use crate::loops::{LoopPlan, Sliced};
 use crate::place::{InputSpec, Planner};
 use crate::plan::{
-    At, FileValuePlan, Placed, Plan, Run, Step, StepMemory, Streamed, TileRead, TileRun,
+    At, FileValuePlan, KernelCall, Placed, Plan, Run, Step, StepMemory, Streamed, TileRead, TileRun,
 };
 
 /// An input that a step's kernel reads from a file as it goes.
@@ -80,8 +79,8 @@ impl Planner<'_> {
     /// those who read it, it is one more that the call brings.
     pub(crate) fn in_file(&mut self, node: &Node, run: TileRun) -> Result<()> {
         let file_value = self.add_file_value(node.outputs[0], &run.domain);
-        let threads = self.options.threads;
-        let room = self.graph.with_call(node, |call| (node.op.scratch)(call, threads));
+        let target = &self.options.target;
+        let room = self.graph.with_call(node, |call| target.scratch(node.op, call, &[]));
         let run = Run::ToFile { run: Arc::new(run), file_value };
         self.step(node, run, StepMemory::ToFile, room)
     }
@@ -111,16 +110,16 @@ impl Planner<'_> {
             return Ok(false);
         };
         let many = many.iter().product();
-        let can = rows_in_parts::can(node.op, &node.attrs, *tall, many);
-        if !(stored && can && self.goes_to_file(node.outputs[0])) {
+        let target = self.options.target.clone();
+        let order = target.rows_in_file(node.op, &node.attrs, *tall, many);
+        let Some(order) = order.filter(|_| stored && self.goes_to_file(node.outputs[0])) else {
             return Ok(false);
-        }
+        };
         self.materialize(node, indices)?;
         self.materialize(node, rows)?;
         let file_value = self.add_file_value(node.outputs[0], &sizes);
         let count = sizes.iter().product();
-        let pieces = room(Bytes::of(count * recipe.dtype().size()), self.options.threads);
-        let room = rows_in_parts::order_bytes(many) + pieces;
+        let room = order + target.file_pieces(Bytes::of(count * recipe.dtype().size()));
         self.step(node, Run::RowsToFile { file_value }, StepMemory::ToFile, room)?;
         if let Some(step) = self.steps.last_mut() {
             step.streamed.push(StreamedInput { input: 0, recipe, count });
@@ -131,11 +130,9 @@ impl Planner<'_> {
     /// Whether a value is to lie in a file: as it is, with more rows put into it, or as a part of what is computed as it is
     /// written there.
     fn goes_to_file(&self, id: ValueId) -> bool {
-        self.graph.nodes[self.at + 1..].iter().any(|node| {
-            match rows_in_parts::puts(node.op, &node.attrs) {
-                true => node.inputs[0] == id && self.goes_to_file(node.outputs[0]),
-                false => node.op.mem == Mem::File && node.inputs.contains(&id),
-            }
+        self.graph.nodes[self.at + 1..].iter().any(|node| match puts_rows(node.op, &node.attrs) {
+            true => node.inputs[0] == id && self.goes_to_file(node.outputs[0]),
+            false => node.op.mem == Mem::File && node.inputs.contains(&id),
         })
     }
 
@@ -156,14 +153,24 @@ impl Planner<'_> {
         let streamed = self.in_memory(node)?;
         let memory = self.outputs(node)?;
         let stored = layouts(&streamed, node.inputs.len());
-        let threads = self.options.threads;
-        let scratch = self.graph.with_call(node, |call| node.op.workspace(call, &stored, threads));
+        let target = &self.options.target;
+        let scratch = self.graph.with_call(node, |call| target.scratch(node.op, call, &stored));
         drop(stored);
-        self.step(node, Run::Kernel, memory, scratch)?;
+        let call = (!self.is_dynamic(node)).then(|| Box::new(self.kernel_call(node)));
+        self.step(node, Run::Kernel(call), memory, scratch)?;
         if let Some(step) = self.steps.last_mut() {
             step.streamed = streamed;
         }
         Ok(())
+    }
+
+    /// What a kernel's call needs that its types say.
+    fn kernel_call(&self, node: &Node) -> KernelCall {
+        let sizes = |id: &ValueId| self.graph.ty(*id).shape.sizes().unwrap_or_default();
+        KernelCall {
+            outputs: node.outputs.iter().map(sizes).collect(),
+            cost: self.graph.with_call(node, |call| (node.op.cost)(call)),
+        }
     }
 
     /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory:
@@ -171,10 +178,11 @@ impl Planner<'_> {
     fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
         let mut streamed = Streamed::new();
         for (i, id) in node.inputs.iter().enumerate() {
-            if let (Lower::Streaming { reads, .. }, At::Recipe(recipe)) =
-                (node.op.lower, &self.place(*id)?.at)
+            let target = &self.options.target;
+            if let At::Recipe(recipe) = &self.place(*id)?.at
                 && let Some((_, layout)) = recipe.as_stored()
-                && let Some(count) = self.graph.with_call(node, |call| reads(call, i, layout))
+                && let Some(count) =
+                    self.graph.with_call(node, |call| target.streamed(node.op, call, i, layout))
             {
                 streamed.push(StreamedInput { input: i, recipe: recipe.clone(), count });
                 continue;
@@ -212,7 +220,7 @@ impl Step {
                         times(of.step.reads() + of_rows(&of.seeds), iterations(&of.spec.of));
                     backward + of_loop(&of.forward, of.recomputed_iterations.unwrap_or(1))
                 }
-                Run::Nothing | Run::Kernel | Run::Transfer(_) | Run::RowsToFile { .. } => {
+                Run::Nothing | Run::Kernel(_) | Run::Transfer(_) | Run::RowsToFile { .. } => {
                     Bytes::ZERO
                 }
             }

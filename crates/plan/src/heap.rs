@@ -6,8 +6,8 @@ use tonnage_core::heap::{Heap, Seen};
 use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateSource};
 use crate::place::InputSpec;
 use crate::plan::{
-    At, BranchPlan, BufferId, BufferPlan, FileValuePlan, OutputPlan, Placed, Plan, Run, Step,
-    TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, FileValuePlan, KernelCall, OutputPlan, Placed, Plan, Run,
+    Step, TileRead, TileRun,
 };
 
 impl Plan {
@@ -67,13 +67,20 @@ impl Heap for Step {
 impl Heap for Run {
     fn heap(&self, seen: &mut Seen) -> usize {
         match self {
-            Run::Nothing | Run::Kernel | Run::Transfer(_) | Run::RowsToFile { .. } => 0,
+            Run::Kernel(call) => call.heap(seen),
+            Run::Nothing | Run::Transfer(_) | Run::RowsToFile { .. } => 0,
             Run::Tile(run) | Run::ToFile { run, .. } => run.heap(seen),
             Run::Copy { run, to, .. } => run.heap(seen) + to.heap(seen),
             Run::Branch { branches, .. } => branches.heap(seen),
             Run::Loop(plan) => plan.heap(seen),
             Run::LoopGrad(plan) => plan.heap(seen),
         }
+    }
+}
+
+impl Heap for KernelCall {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        self.outputs.heap(seen)
     }
 }
 

@@ -38,6 +38,7 @@ mod rows;
 mod saved;
 pub mod schedule;
 mod suggest;
+mod target;
 mod tile;
 mod transfer;
 mod view;
@@ -49,9 +50,10 @@ pub use loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateFilePlan,
 pub use lower::{lower, lower_with_residuals};
 pub use place::{InputSpec, PlanOptions, plan};
 pub use plan::{
-    At, BranchPlan, BufferId, BufferPlan, FileValuePlan, Lane, OutputPlan, Placed, Plan, Refusal,
-    Run, Space, Step, StepMemory, Streamed, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, FileValuePlan, KernelCall, Lane, OutputPlan, Placed,
+    Plan, Refusal, Run, Space, Step, StepMemory, Streamed, TileRead, TileRun,
 };
 pub use rewrite::{Rewrite, rewrite};
 pub use suggest::{Change, Suggestion};
+pub use target::{DescribedTarget, SharedTarget, Target};
 pub use tile::{materialize as write_out, ready as tile_run};

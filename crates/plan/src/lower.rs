@@ -15,20 +15,22 @@ use crate::rewrite::{
     Rewrite, carry, inline, numbered, parts_alone, protect_reads, rewritten, save_residuals,
     updates_wait,
 };
+use crate::target::Target;
 
-/// The graph as it runs, with its regions.
-pub fn lower(graph: &Graph) -> Result<Graph> {
-    finish(rewritten(graph, &Rewrite::ALL)?)
+/// The graph as it runs on a device, with its regions.
+pub fn lower(graph: &Graph, target: &dyn Target) -> Result<Graph> {
+    finish(rewritten(graph, &Rewrite::ALL, target)?, target)
 }
 
 /// The graph as it runs with expensive residuals of its loops saved for their gradients: all of them, or only some. None where
 /// there are no such.
-pub fn lower_with_residuals(graph: &Graph) -> Result<Vec<Graph>> {
-    save_residuals(&rewritten(graph, &Rewrite::ALL)?)?.into_iter().map(finish).collect()
+pub fn lower_with_residuals(graph: &Graph, target: &dyn Target) -> Result<Vec<Graph>> {
+    let saved = save_residuals(&rewritten(graph, &Rewrite::ALL, target)?)?;
+    saved.into_iter().map(|graph| finish(graph, target)).collect()
 }
 
 /// What is left to do after the rewrites, regions first.
-fn finish(graph: Graph) -> Result<Graph> {
+fn finish(graph: Graph, target: &dyn Target) -> Result<Graph> {
     let mut graph = inline(graph)?;
     // A loop and its gradient hold the same body: it stays one.
     let mut done: HashMap<*const Graph, (Arc<Graph>, Arc<Graph>)> = HashMap::new();
@@ -36,13 +38,13 @@ fn finish(graph: Graph) -> Result<Graph> {
         let key = Arc::as_ptr(region);
         let made = match done.get(&key) {
             Some((_, made)) => made.clone(),
-            None => Arc::new(finish((**region).clone())?),
+            None => Arc::new(finish((**region).clone(), target)?),
         };
         done.insert(key, (region.clone(), made.clone()));
         *region = made;
     }
     let graph = protect_reads(carry(updates_wait(graph)?)?)?;
-    let mut graph = parts_alone(fuse(see_through(graph)?)?)?;
+    let mut graph = parts_alone(fuse(see_through(graph)?, &target.tile_limits())?)?;
     graph.prune();
     numbered(graph)
 }

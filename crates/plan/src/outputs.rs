@@ -109,7 +109,8 @@ impl Planner<'_> {
                 let mut program = TileProgram::loading(&[dtype]);
                 program.store(0, dtype);
                 let domain = from.layout.sizes.clone();
-                tile::ready(&program, domain, &[&from]).ok_or_else(|| {
+                let limits = self.options.target.tile_limits();
+                tile::ready(&program, domain, &[&from], &limits).ok_or_else(|| {
                     tonnage_core::Error::from(ErrorKind::BadGraph { what: "no layout".into() })
                 })?
             }

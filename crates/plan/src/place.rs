@@ -25,6 +25,7 @@ use crate::plan::{
     At, BufferId, BufferPlan, FileValuePlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
     TileRead,
 };
+use crate::target::SharedTarget;
 use crate::{order, region, tile};
 
 /// What is known of an input before the call.
@@ -52,17 +53,24 @@ impl InputSpec {
 }
 
 /// What planning is told besides.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct PlanOptions {
-    /// Threads that kernels will run on.
-    pub threads: usize,
+    /// The device that it will run on.
+    pub target: SharedTarget,
     /// Whether the caller gives the bytes of the outputs, as for a region.
     pub outputs_given: bool,
 }
 
+impl PlanOptions {
+    /// A whole program for that device.
+    pub fn new(target: SharedTarget) -> PlanOptions {
+        PlanOptions { target, outputs_given: false }
+    }
+}
+
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: PlanOptions) -> Result<Plan> {
-    let ordered = order::low_peak(graph, inputs, options.threads);
+    let ordered = order::low_peak(graph, inputs, &*options.target);
     let made = plan_in_order(&ordered, inputs, &[], options)?;
     Ok(Plan { program: graph.clone(), ..made })
 }
@@ -75,7 +83,7 @@ pub(crate) fn plan_region(
     homes: &[Option<usize>],
     options: PlanOptions,
 ) -> Result<Plan> {
-    plan_in_order(&order::low_peak(graph, inputs, options.threads), inputs, homes, options)
+    plan_in_order(&order::low_peak(graph, inputs, &*options.target), inputs, homes, options)
 }
 
 /// Plans a lowered graph whose nodes stand in the order in which they run.
@@ -251,12 +259,10 @@ impl<'g> Planner<'g> {
                 let program = self.graph.with_call(node, |call| make(call, node.aux))?;
                 self.tile(node, &program)
             }
-            Lower::Slices(_) | Lower::WithEpilogue(_) | Lower::Streaming { .. } => {
-                match self.rows_in_file(node)? {
-                    true => Ok(()),
-                    false => self.kernel(node),
-                }
-            }
+            Lower::Kernel => match self.rows_in_file(node)? {
+                true => Ok(()),
+                false => self.kernel(node),
+            },
             Lower::Region(kind) => region::node(self, node, kind),
             Lower::Transfer(transfer) => self.transfer(node, transfer),
             Lower::Composite(_) => {
@@ -277,11 +283,12 @@ impl<'g> Planner<'g> {
         let domain = most(&TensorType::new(tonnage_core::DType::U8, domain), node.op.name)?;
         let placed =
             node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
-        let run = tile::ready(program, domain, &placed).ok_or_else(|| no_layout(node))?;
+        let limits = self.options.target.tile_limits();
+        let run = tile::ready(program, domain, &placed, &limits).ok_or_else(|| no_layout(node))?;
         let lazy = !self.is_dynamic(node) && !matches!(node.op.mem, Mem::Update(_));
         let to_file = node.op.mem == Mem::File;
         let stays = |recipe: &Arc<Recipe>| lazy && (!to_file || is_there(recipe));
-        if let Some(recipe) = tile::as_recipe(&run).filter(stays) {
+        if let Some(recipe) = tile::as_recipe(&run, &limits).filter(stays) {
             self.recipe(node, recipe);
             return Ok(());
         }
@@ -299,7 +306,7 @@ impl<'g> Planner<'g> {
             Close::Store => self.outputs(node)?,
             Close::Reduce { .. } => self.fresh_outputs(node)?,
         };
-        let scratch = tonnage_ops::tile::scratch(&run.program, &run.domain);
+        let scratch = self.options.target.tile_scratch(&run.program, &run.domain);
         self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
     }
 

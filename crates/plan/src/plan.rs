@@ -5,15 +5,16 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Generator, Key, Recipe};
-use tonnage_core::row::Transfer;
+use tonnage_core::row::{Cost, Transfer};
 use tonnage_core::shape::Sizes;
-use tonnage_core::tile::TileProgram;
+use tonnage_core::tile::{Form, TileProgram};
 use tonnage_core::{Bytes, DType, Graph, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
 use crate::files::StreamedInput;
 use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, StateFilePlan};
 use crate::place::InputSpec;
+use crate::target::SharedTarget;
 
 /// The number of a buffer in its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -207,6 +208,23 @@ pub struct TileRun {
     pub reads: Vec<TileRead>,
     /// The inputs of the step that are recipes when it runs; a later step may write them out.
     pub recipes: Vec<Option<Arc<Recipe>>>,
+    /// What it takes.
+    pub cost: Cost,
+}
+
+impl TileRun {
+    /// A run over a domain; no input is a recipe.
+    pub fn new(program: TileProgram, domain: Sizes, reads: Vec<TileRead>) -> TileRun {
+        let elements: u64 = domain.iter().map(|n| *n as u64).product();
+        let size = |form: &Form| match form {
+            Form::Elements(dtype) => dtype.size() as u64,
+            Form::Bits => 0,
+        };
+        let bytes: u64 = program.loads.iter().map(size).sum::<u64>()
+            + program.stores.iter().map(|(_, form)| size(form)).sum::<u64>();
+        let cost = Cost { flops: elements * program.flops(), bytes: elements * bytes };
+        TileRun { program, domain, reads, recipes: Vec::new(), cost }
+    }
 }
 
 /// A branch.
@@ -237,8 +255,8 @@ pub enum Run {
         /// Where it has to lie.
         to: Placed,
     },
-    /// The row's kernel.
-    Kernel,
+    /// The kernel of the op, with what its call needs; without where the data decide sizes.
+    Kernel(Option<Box<KernelCall>>),
     /// One of these, as the first input says: true, false; or the one of that number, the last one for any
     /// other number.
     Branch {
@@ -265,6 +283,15 @@ pub enum Run {
         /// Which of the plan's [`Plan::file_values`] it makes.
         file_value: usize,
     },
+}
+
+/// What the call of a kernel needs that its types say, found when it is planned.
+#[derive(Debug, Clone)]
+pub struct KernelCall {
+    /// Sizes of the outputs, in order.
+    pub outputs: SmallVec<[Sizes; 2]>,
+    /// What it takes.
+    pub cost: Cost,
 }
 
 /// One node of the graph, as it will run.
@@ -377,8 +404,8 @@ pub struct Plan {
     pub program: Arc<Graph>,
     /// What it was planned for.
     pub specs: Vec<InputSpec>,
-    /// Threads that it was planned for.
-    pub threads: usize,
+    /// The device that it was planned for.
+    pub target: SharedTarget,
     /// Where each value lies, by its number.
     pub places: Vec<Option<Placed>>,
     /// In the order in which they run.

@@ -49,7 +49,7 @@ pub(crate) fn inner(
     inputs: &[InputSpec],
     homes: &[Option<usize>],
 ) -> Result<Plan> {
-    let options = PlanOptions { outputs_given: true, ..planner.options };
+    let options = PlanOptions { outputs_given: true, ..planner.options.clone() };
     let made = plan_region(graph, inputs, homes, options)?;
     planner.is_bound |= made.is_bound;
     Ok(made)

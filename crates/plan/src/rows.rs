@@ -85,7 +85,7 @@ fn first_row(run: TileRun) -> Option<(TileRun, Vec<isize>)> {
         reads.push(TileRead::Generator(generator, layout));
     }
     let domain = run.domain.get(1..)?.into();
-    Some((TileRun { program: run.program, domain, reads, recipes: Vec::new() }, strides))
+    Some((TileRun::new(run.program, domain, reads), strides))
 }
 
 fn no_rows(op: &'static str) -> tonnage_core::Error {

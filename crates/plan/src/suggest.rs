@@ -161,7 +161,7 @@ impl Plan {
 
     /// A program planned as this one was: in the best order, or as a budget's levers put it.
     fn planned(&self, program: &Arc<Graph>, specs: &[InputSpec]) -> Result<Plan> {
-        let options = PlanOptions { threads: self.threads, outputs_given: false };
+        let options = PlanOptions::new(self.target.clone());
         match self.fitted {
             None => plan(program, specs, options),
             Some(_) => plan_in_order(program, specs, &[], options),
@@ -187,7 +187,7 @@ impl Plan {
         let more: f64 = recomputed.iter().map(|node| machine.node(&graph, node)).sum();
         let peak = self.planned(&Arc::new(graph), &self.specs).ok()?.peak();
         // Which order is found depends on where one starts to look: the one that this plan runs in is another start.
-        let options = PlanOptions { threads: self.threads, outputs_given: false };
+        let options = PlanOptions::new(self.target.clone());
         let in_order = recompute_in(&self.graph, line);
         let in_order = in_order.and_then(|g| plan_in_order(&g, &self.specs, &[], options).ok());
         let peak = in_order.map_or(peak, |plan| plan.peak().min(peak));

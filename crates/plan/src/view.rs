@@ -109,7 +109,8 @@ impl Planner<'_> {
         let mut program = TileProgram::loading(&[dtype]);
         program.store(0, dtype);
         let domain = placed.layout.sizes.clone();
-        tile::ready(&program, domain, &[placed]).ok_or_else(|| no_layout(node))
+        tile::ready(&program, domain, &[placed], &self.options.target.tile_limits())
+            .ok_or_else(|| no_layout(node))
     }
 
     /// A step that writes out what the node describes.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use tonnage_core::grad::{VjpGraph, vjp_graph};
 use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::{Attrs, Bytes, DType, Emit, Kind, TensorType, Value};
+use tonnage_cpu::CpuTarget;
 use tonnage_ops::linalg::matmul::MATMUL;
 use tonnage_ops::math::{add::ADD, tanh::TANH};
 use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, lower, plan};
@@ -37,7 +38,7 @@ fn network(layers: usize, rows: usize, width: usize, skips: bool) -> (Arc<Graph>
     let wanted = vec![true; layers + 1];
     let what = VjpGraph { seeded: &[true], wanted: &wanted, known: &[], sums: &[] };
     let whole = vjp_graph(&forward, what, &tonnage_ops::GRAD_OPS).unwrap();
-    let graph = Arc::new(lower(&whole).unwrap());
+    let graph = Arc::new(lower(&whole, &CpuTarget::new(1, Machine::DEFAULT)).unwrap());
     let inputs = graph
         .input_types()
         .iter()
@@ -46,10 +47,13 @@ fn network(layers: usize, rows: usize, width: usize, skips: bool) -> (Arc<Graph>
     (graph, inputs)
 }
 
-const OPTIONS: PlanOptions = PlanOptions { threads: 1, outputs_given: false };
+/// Plans for one thread of a CPU with those rates.
+fn options(machine: Machine) -> PlanOptions {
+    PlanOptions::new(Arc::new(CpuTarget::new(1, machine)))
+}
 
 fn frontier(graph: &Arc<Graph>, inputs: &[InputSpec]) -> Frontier {
-    Frontier::of(graph, inputs, OPTIONS, &Machine::DEFAULT).unwrap()
+    Frontier::of(graph, inputs, options(Machine::DEFAULT)).unwrap()
 }
 
 /// What the arena holds besides results, which are the gradients of the weights.
@@ -65,10 +69,10 @@ fn a_chain_fits_in_the_memory_of_about_two_square_roots_of_its_layers() {
     // Recomputing is the only lever.
     let machine = Machine::DEFAULT.without_disk();
     let frontier =
-        Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap();
+        Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, options(machine)).unwrap();
     let state = (rows * width * 4) as u64;
     let unlimited = frontier.plan(0).unwrap();
-    assert_eq!(unlimited.peak(), plan(&graph, &inputs, OPTIONS).unwrap().peak());
+    assert_eq!(unlimited.peak(), plan(&graph, &inputs, options(machine)).unwrap().peak());
     let last = frontier.plan(frontier.points() - 1).unwrap();
     assert!(activations(&unlimited) > 100 * state);
     assert!(activations(&last) < 24 * state, "{last}");
@@ -108,7 +112,7 @@ fn a_lower_budget_never_gives_a_higher_peak_and_the_least_one_works() {
 fn a_file_makes_the_least_less_and_nothing_slower() {
     let (graph, inputs) = network(40, 4096, 16, true);
     let exact = |machine: Machine| {
-        Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap()
+        Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, options(machine)).unwrap()
     };
     let without = exact(Machine::DEFAULT.without_disk());
     let with = exact(Machine::DEFAULT);
@@ -134,7 +138,7 @@ fn a_quick_disk_is_used_where_recomputing_takes_long_and_a_slow_one_is_not() {
     let (graph, inputs) = network(16, 4096, 256, false);
     let at_half = |machine: Machine| {
         let frontier =
-            Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, OPTIONS, &machine).unwrap();
+            Frontier::allowing(Allowed::EXACT, &graph, &[], &inputs, options(machine)).unwrap();
         let plan = frontier.plan(0).unwrap();
         let results: Bytes = plan.buffers.iter().filter(|b| b.outlives_call).map(|b| b.bytes).sum();
         let budget = plan.peak() - Bytes::new((plan.arena - results).get() / 2);

@@ -9,8 +9,12 @@ use std::sync::Arc;
 use common::{Make, reads};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, DType, Graph, Value};
+use tonnage_cpu::CpuTarget;
 use tonnage_ops::{linalg, math, reduce};
-use tonnage_plan::{InputSpec, Plan, PlanOptions, lower, plan};
+use tonnage_plan::{InputSpec, Machine, Plan, PlanOptions, lower, plan};
+
+/// One thread of a CPU.
+const ONE: CpuTarget = CpuTarget::new(1, Machine::DEFAULT);
 
 const ROWS: usize = 256;
 const COLS: usize = 512;
@@ -21,14 +25,13 @@ fn planned(graph: &Graph) -> Plan {
         .iter()
         .map(|ty| InputSpec::contiguous(ty, "test", false).unwrap())
         .collect();
-    plan(&Arc::new(graph.clone()), &inputs, PlanOptions { threads: 1, outputs_given: false })
-        .unwrap()
+    plan(&Arc::new(graph.clone()), &inputs, PlanOptions::new(Arc::new(ONE))).unwrap()
 }
 
 /// The lowered graph reads like that, and a call obtains its result and at most `more` bytes.
 #[track_caller]
 fn check(graph: &Graph, more: usize, expected: &str) {
-    let lowered = lower(graph).unwrap();
+    let lowered = lower(graph, &ONE).unwrap();
     reads(&lowered, expected);
     let plan = planned(&lowered);
     let results: Bytes =
@@ -46,7 +49,7 @@ fn stats(n: usize) -> usize {
 fn softmax_takes_two_numbers_a_row() {
     let mut m = Make::new();
     let x = m.f32(&[ROWS, COLS]);
-    let largest = m.fold(&reduce::max::MAX, &x, &[1], true);
+    let largest = m.fold(&reduce::extremum::MAX, &x, &[1], true);
     let shifted = m.sub(&x, &largest);
     let powers = m.exp(&shifted);
     let total = m.sum_keep(&powers, &[1]);
@@ -69,7 +72,7 @@ fn softmax_takes_two_numbers_a_row() {
 }
 
 fn log_softmax(m: &mut Make, x: &Value) -> Value {
-    let largest = m.fold(&reduce::max::MAX, x, &[1], true);
+    let largest = m.fold(&reduce::extremum::MAX, x, &[1], true);
     let shifted = m.sub(x, &largest);
     let powers = m.exp(&shifted);
     let total = m.sum_keep(&powers, &[1]);
@@ -320,7 +323,7 @@ fn an_exponential_is_recomputed_only_if_bytes_are_saved() {
         m.finish(&[&first, &second])
     };
     reads(
-        &lower(&both(4)).unwrap(),
+        &lower(&both(4), &ONE).unwrap(),
         "
         (%0: f32[4, 64], %1: f32[4, 64]) {
           %2: f32[4, 64] = exp(%0)
@@ -331,7 +334,7 @@ fn an_exponential_is_recomputed_only_if_bytes_are_saved() {
     ",
     );
     reads(
-        &lower(&both(4096)).unwrap(),
+        &lower(&both(4096), &ONE).unwrap(),
         "
         (%0: f32[4096, 64], %1: f32[4096, 64]) {
           %2: f32[4096] = fused(%0) { r1 = Exp r0; Sum over [1] }
@@ -419,7 +422,7 @@ fn a_long_chain_is_cut_where_registers_end() {
         y = m.plus(&y, f64::from(i) + 0.5);
         y = m.tanh(&y);
     }
-    let lowered = lower(&m.finish(&[&y])).unwrap();
+    let lowered = lower(&m.finish(&[&y]), &ONE).unwrap();
     let code = |node: &tonnage_core::Node| match &node.attrs {
         Attrs::Tile(program) => program.code.len(),
         _ => 0,

@@ -9,14 +9,15 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::looping::{Iterations, Loop};
 use tonnage_core::recipe::Key;
 use tonnage_core::{DType, Graph};
+use tonnage_cpu::CpuTarget;
 use tonnage_ops::{control, math};
-use tonnage_plan::{Rewrite, rewrite};
+use tonnage_plan::{Machine, Rewrite, rewrite};
 
 const BRANCH: Attrs = Attrs::Branch { key: None, updates: Vec::new() };
 
 #[track_caller]
 fn check(graph: &Graph, which: &[Rewrite], expected: &str) {
-    reads(&rewrite(graph, which).unwrap(), expected);
+    reads(&rewrite(graph, which, &CpuTarget::new(1, Machine::DEFAULT)).unwrap(), expected);
 }
 
 #[test]
@@ -33,7 +34,7 @@ fn what_nobody_needs_of_a_loop_is_gone() {
     let mut m = Make::new();
     let v: Vec<_> = types.iter().map(|(d, s)| m.input(*d, s)).collect();
     let limit = m.number(5, DType::I32);
-    let less = m.two(&math::less::LESS, &v[0], &limit);
+    let less = m.two(&math::comparison::LESS, &v[0], &limit);
     let condition = m.finish(&[&less]);
     let mut m = Make::new();
     let v: Vec<_> = types.iter().map(|(d, s)| m.input(*d, s)).collect();

@@ -7,14 +7,18 @@ mod common;
 use common::{Make, reads};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{DType, Graph, OpDef, Scalar, Shape};
+use tonnage_cpu::CpuTarget;
 use tonnage_ops::{control, index, math, random, shape};
-use tonnage_plan::{Rewrite, lower, rewrite};
+use tonnage_plan::{Machine, Rewrite, lower, rewrite};
+
+/// One thread of a CPU.
+const ONE: CpuTarget = CpuTarget::new(1, Machine::DEFAULT);
 
 const BRANCH: Attrs = Attrs::Branch { key: None, updates: Vec::new() };
 
 #[track_caller]
 fn check(graph: &Graph, which: &[Rewrite], expected: &str) {
-    reads(&rewrite(graph, which).unwrap(), expected);
+    reads(&rewrite(graph, which, &ONE).unwrap(), expected);
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn the_same_node_is_there_once_and_effects_and_draws_are_not_merged() {
         let distribution = tonnage_core::recipe::Distribution::Uniform;
         let (dtype, shape) = (DType::F32, [2, 3].into());
         let attrs = Attrs::Random { key, distribution, dtype, shape };
-        m.op(&random::uniform::RANDOM_UNIFORM, &[], attrs)
+        m.op(&random::distribution::RANDOM_UNIFORM, &[], attrs)
     };
     let (first, again, second) = (draw(&mut m, 0), draw(&mut m, 0), draw(&mut m, 1));
     let drawn = m.add(&first, &again);
@@ -240,7 +244,7 @@ fn identities_of_floats_keep_zeros_and_nans() {
     let a = m.plus(&a, -0.0);
     let a = m.one(&math::neg::NEG, &a);
     let a = m.one(&math::neg::NEG, &a);
-    let a = m.two(&math::maximum::MAXIMUM, &a, &a);
+    let a = m.two(&math::extremum::MAXIMUM, &a, &a);
     let same = m.mul(&a, &x);
     let zero = m.plus(&x, 0.0); // stays: -0 becomes 0
     let half = m.number(8.0, DType::F32);
@@ -282,8 +286,8 @@ fn identities_of_integers_are_those_of_a_ring() {
     let c = m.add(&c, &y);
     let d = m.one(&math::neg::NEG, &y);
     let d = m.add(&x, &d);
-    let e = m.two(&math::equal::EQUAL, &x, &x);
-    let f = m.two(&math::less::LESS, &x, &x);
+    let e = m.two(&math::comparison::EQUAL, &x, &x);
+    let f = m.two(&math::comparison::LESS, &x, &x);
     let which = [Rewrite::Fold, Rewrite::Identities, Rewrite::Broadcasts, Rewrite::Order];
     check(
         &m.finish(&[&a, &b, &c, &d, &e, &f]),
@@ -367,7 +371,7 @@ fn operands_stand_in_one_order_and_reductions_in_one_form() {
     let two = m.number(2.0, DType::F32);
     let a = m.mul(&two, &a);
     let b = m.mul(&b, &two);
-    let c = m.two(&math::maximum::MAXIMUM, &y, &x); // of zeros the second comes out
+    let c = m.two(&math::extremum::MAXIMUM, &y, &x); // of zeros the second comes out
     let (kept, plain) = (m.sum_keep(&a, &[1]), m.sum(&b, &[1]));
     check(
         &m.finish(&[&kept, &plain, &c]),
@@ -434,7 +438,7 @@ fn sizes_that_one_mask_decides_are_one_size_and_others_are_not() {
         }
     ",
     );
-    lower(&graph).unwrap();
+    lower(&graph, &ONE).unwrap();
 }
 
 #[test]
@@ -459,7 +463,7 @@ fn what_decides_a_size_stays_where_only_the_size_is_read() {
         let (x, keep) = (m.f32(&[8]), m.input(DType::Bool, &[8]));
         let kept = m.op(&index::boolean_mask::BOOLEAN_MASK, &[&x, &keep], Attrs::None);
         let made = m.op(op, &[], attrs(kept.ty().shape.clone()));
-        let mut graph = lower(&m.finish(&[&made])).unwrap();
+        let mut graph = lower(&m.finish(&[&made]), &ONE).unwrap();
         let names: Vec<&str> = graph.nodes.iter().map(|node| node.op.name).collect();
         assert_eq!(names, ["boolean_mask", op.name]);
         assert_eq!(graph.part(&graph.outputs.clone()).graph.nodes.len(), 2, "{}", op.name);

@@ -11,8 +11,9 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::grad::{VjpGraph, vjp_graph};
 use tonnage_core::row::{AxisOf, Call, Grad, OpDef, Sample};
 use tonnage_core::{Builder, Dim, Emit, Graph, Kind, Result, Symbol, TensorType};
+use tonnage_cpu::CpuTarget;
 use tonnage_ops::{GRAD_OPS, TABLE};
-use tonnage_plan::lower;
+use tonnage_plan::{Machine, lower};
 
 /// A graph of one node.
 fn graph(
@@ -46,7 +47,11 @@ fn same(
 ) -> std::result::Result<(), String> {
     let closed = open.substitute(&|s| (s == symbol).then_some(Dim::Known(size)));
     closed.verify().map_err(|e| e.to_string())?;
-    let text = |graph: &Graph| lower(graph).map(|g| g.to_string()).map_err(|e| e.to_string());
+    let text = |graph: &Graph| {
+        lower(graph, &CpuTarget::new(1, Machine::DEFAULT))
+            .map(|g| g.to_string())
+            .map_err(|e| e.to_string())
+    };
     let (got, expected) = (text(&closed)?, text(known)?);
     if got == expected { Ok(()) } else { Err(format!("{got}\nis not\n{expected}")) }
 }

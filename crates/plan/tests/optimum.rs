@@ -14,7 +14,7 @@ use std::collections::{BinaryHeap, HashMap};
 use tonnage_core::Bytes;
 use tonnage_core::graph::Graph;
 use tonnage_plan::{Allowed, Frontier, Machine};
-use works::{OPTIONS, Works, network};
+use works::{Works, network, options};
 
 /// One node as the search sees it; values are bits.
 struct SearchNode {
@@ -115,7 +115,7 @@ fn the_frontier_is_within_a_twentieth_of_the_best_on_average() {
     for (graph, inputs) in &graphs {
         let search = Search::of(graph, &machine);
         let frontier =
-            Frontier::allowing(Allowed::EXACT, graph, &[], inputs, OPTIONS, &machine).unwrap();
+            Frontier::allowing(Allowed::EXACT, graph, &[], inputs, options(machine)).unwrap();
         let free = search.least_seconds(u64::MAX).unwrap();
         let mut last = Bytes::new(u64::MAX);
         for point in 0..frontier.points() {

@@ -48,11 +48,11 @@ pub struct Gate {
 }
 
 pub const AND: Gate =
-    Gate { of_truths: &math::logical_and::LOGICAL_AND, of_bits: &math::bitwise_and::BITWISE_AND };
+    Gate { of_truths: &math::logical::LOGICAL_AND, of_bits: &math::bitwise::BITWISE_AND };
 pub const OR: Gate =
-    Gate { of_truths: &math::logical_or::LOGICAL_OR, of_bits: &math::bitwise_or::BITWISE_OR };
+    Gate { of_truths: &math::logical::LOGICAL_OR, of_bits: &math::bitwise::BITWISE_OR };
 pub const XOR: Gate =
-    Gate { of_truths: &math::logical_xor::LOGICAL_XOR, of_bits: &math::bitwise_xor::BITWISE_XOR };
+    Gate { of_truths: &math::logical::LOGICAL_XOR, of_bits: &math::bitwise::BITWISE_XOR };
 
 /// Quotients of integers are floats, as Python's are.
 fn divisible(py: Python<'_>, tensor: Tensor) -> PyResult<Tensor> {

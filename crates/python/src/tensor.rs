@@ -146,19 +146,19 @@ impl PyTensor {
     }
 
     fn __lshift__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, &math::shift_left::SHIFT_LEFT, other, false)
+        self.with(py, &math::bitwise::SHIFT_LEFT, other, false)
     }
 
     fn __rlshift__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, &math::shift_left::SHIFT_LEFT, other, true)
+        self.with(py, &math::bitwise::SHIFT_LEFT, other, true)
     }
 
     fn __rshift__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, &math::shift_right::SHIFT_RIGHT, other, false)
+        self.with(py, &math::bitwise::SHIFT_RIGHT, other, false)
     }
 
     fn __rrshift__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.with(py, &math::shift_right::SHIFT_RIGHT, other, true)
+        self.with(py, &math::bitwise::SHIFT_RIGHT, other, true)
     }
 
     fn __pow__(
@@ -218,12 +218,12 @@ impl PyTensor {
         how: CompareOp,
     ) -> PyResult<Py<PyAny>> {
         let op = match how {
-            CompareOp::Lt => &math::less::LESS,
-            CompareOp::Le => &math::less_equal::LESS_EQUAL,
-            CompareOp::Gt => &math::greater::GREATER,
-            CompareOp::Ge => &math::greater_equal::GREATER_EQUAL,
-            CompareOp::Eq => &math::equal::EQUAL,
-            CompareOp::Ne => &math::not_equal::NOT_EQUAL,
+            CompareOp::Lt => &math::comparison::LESS,
+            CompareOp::Le => &math::comparison::LESS_EQUAL,
+            CompareOp::Gt => &math::comparison::GREATER,
+            CompareOp::Ge => &math::comparison::GREATER_EQUAL,
+            CompareOp::Eq => &math::comparison::EQUAL,
+            CompareOp::Ne => &math::comparison::NOT_EQUAL,
         };
         if !matches!(how, CompareOp::Eq | CompareOp::Ne) {
             return self.with(py, op, other, false);

@@ -82,15 +82,15 @@ pub struct Tick {
 /// # use std::sync::Arc;
 /// # use tonnage_core::graph::Builder;
 /// # use tonnage_core::{Attrs, DType, Emit, Kind, TensorType};
-/// # use tonnage_plan::{InputSpec, PlanOptions, lower, plan};
+/// # use tonnage_plan::{DescribedTarget, InputSpec, PlanOptions, lower, plan};
 /// # use tonnage_report::Picture;
 /// # let mut builder = Builder::new();
 /// # let ty = TensorType::new(DType::F32, [1000, 1000]);
 /// # let x = builder.input(ty.clone(), Kind::Input, None);
 /// # let y = builder.apply(&tonnage_ops::math::tanh::TANH, vec![x], Attrs::None)?;
-/// # let graph = Arc::new(lower(&builder.finish(&[y])?)?);
+/// # let graph = Arc::new(lower(&builder.finish(&[y])?, &DescribedTarget::default())?);
 /// # let inputs = [InputSpec::contiguous(&ty, "example", false)?];
-/// let plan = plan(&graph, &inputs, PlanOptions { threads: 1, outputs_given: false })?;
+/// let plan = plan(&graph, &inputs, PlanOptions::new(Arc::new(DescribedTarget::default())))?;
 /// let picture = Picture::of_plan("tanh", &plan);
 /// assert_eq!(picture.peak.bytes, plan.peak().get());
 /// print!("{}", picture.chart(80, 10, None, false));

@@ -7,7 +7,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tonnage_core::row::Cost;
-use tonnage_core::{Bytes, Kind, Result, Workers};
+use tonnage_core::{Bytes, Kind, Result};
+use tonnage_cpu::workers::Workers;
 use tonnage_runtime::events::Scope;
 use tonnage_runtime::lend::{ByteRange, Lender};
 use tonnage_runtime::{Arena, Buffer, Ledger, Owner, WorkerPool};

@@ -16,8 +16,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::{ThreadId, current};
 use std::time::{Duration, Instant};
 
-use tonnage_core::Workers;
 use tonnage_core::error::{ErrorKind, Result};
+use tonnage_cpu::workers::Workers;
 
 /// How often the question is asked: a user does not notice a twentieth of a second, nor a call that it is asked.
 pub(crate) const EVERY: Duration = Duration::from_millis(50);

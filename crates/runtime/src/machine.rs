@@ -1,9 +1,12 @@
 //! The figures of this machine that plans under a budget are compared by: the planner's own until others are
 //! set. They decide which of several plans is taken, never what a plan gives.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use tonnage_plan::Machine;
+use tonnage_cpu::CpuTarget;
+use tonnage_plan::{Machine, SharedTarget};
+
+use crate::pool::pool;
 
 static MACHINE: RwLock<Machine> = RwLock::new(Machine::DEFAULT);
 
@@ -15,4 +18,14 @@ pub fn machine() -> Machine {
 /// Uses these from here on. Plans that were made stay what they are.
 pub fn set_machine(machine: Machine) {
     *MACHINE.write().unwrap_or_else(PoisonError::into_inner) = machine;
+}
+
+/// This machine's CPU as plans are made for it: the threads of the pool, and the figures that are in use.
+pub fn target() -> SharedTarget {
+    target_of(pool().threads(), machine())
+}
+
+/// A CPU with so many threads, and those figures.
+pub fn target_of(threads: usize, machine: Machine) -> SharedTarget {
+    Arc::new(CpuTarget::new(threads, machine))
 }

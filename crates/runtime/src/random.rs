@@ -1,11 +1,11 @@
 //! The global generator of random keys: a seed, and how many keys were drawn.
 //!
-//! A key and a position give a random number wherever it is computed (`ops::simd::philox`), so the order
+//! A key and a position give a random number wherever it is computed (`core::philox`), so the order
 //! in which keys are drawn is all the state there is.
 
 use std::sync::{Mutex, PoisonError};
 
-use tonnage_ops::simd::philox;
+use tonnage_core::philox;
 
 struct KeyState {
     seed: [u32; 2],

@@ -21,9 +21,9 @@ use std::sync::{
 
 use tonnage_core::bytes::LARGE;
 use tonnage_core::recipe::Recipe;
-use tonnage_core::workers::Workers;
 use tonnage_core::{Bytes, Result};
-use tonnage_ops::tile;
+use tonnage_cpu::tile;
+use tonnage_cpu::workers::Workers;
 
 use crate::buffer::Buffer;
 use crate::evict::{EvictedRange, EvictionFile, Seat};

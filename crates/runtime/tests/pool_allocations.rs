@@ -4,8 +4,8 @@
 use std::sync::Barrier;
 
 use tonnage_core::row::Cost;
-use tonnage_core::workers::for_each_chunk;
 use tonnage_counting::{Counting, everywhere};
+use tonnage_cpu::workers::for_each_chunk;
 use tonnage_runtime::WorkerPool;
 
 #[global_allocator]

@@ -1,7 +1,6 @@
 //! The pool of the process keeps the number of threads that it started with. A binary of its own,
 //! because nothing else may start that pool before.
 
-use tonnage_core::Workers;
 use tonnage_runtime::{pool, set_threads};
 
 #[test]

@@ -3,9 +3,9 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
+use tonnage_core::philox;
 use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::{DType, OpDef, Result, Shape, Source};
-use tonnage_ops::simd::philox;
 use tonnage_ops::{index, random};
 
 use crate::dispatch::apply1;
@@ -204,7 +204,7 @@ mod draw {
     }
 
     pub fn normal(key: Key, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
-        let op = &random::normal::RANDOM_NORMAL;
+        let op = &random::distribution::RANDOM_NORMAL;
         recipe(op, key, Distribution::Normal, shape, dtype, source)
     }
 
@@ -214,12 +214,12 @@ mod draw {
         dtype: DType,
         source: Source,
     ) -> Result<Tensor> {
-        let op = &random::truncated_normal::RANDOM_TRUNCATED_NORMAL;
+        let op = &random::distribution::RANDOM_TRUNCATED_NORMAL;
         recipe(op, key, Distribution::TruncatedNormal, shape, dtype, source)
     }
 
     pub fn uniform(key: Key, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
-        let op = &random::uniform::RANDOM_UNIFORM;
+        let op = &random::distribution::RANDOM_UNIFORM;
         recipe(op, key, Distribution::Uniform, shape, dtype, source)
     }
 

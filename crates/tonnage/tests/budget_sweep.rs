@@ -17,6 +17,8 @@ use tonnage::{
     map_fn, ones, scan,
 };
 use tonnage_plan::{Allowed, Frontier, Machine, PlanOptions};
+use tonnage_runtime::machine::target_of;
+use tonnage_runtime::pool;
 
 /// A few ops on a state, some of them expensive.
 fn ops(dice: &mut Dice, mut h: Tensor, w: &Tensor) -> Result<Tensor> {
@@ -99,12 +101,11 @@ fn no_budget_passes_over_a_plan_that_fits_and_is_faster_soak() {
     for seed in 0..count {
         let _told = Seed(seed);
         let plan = planned(seed);
-        let options = PlanOptions { threads: plan.threads, outputs_given: false };
-        let machine = Machine::DEFAULT;
+        let target = target_of(pool().threads(), Machine::DEFAULT);
+        let options = PlanOptions::new(target);
         let allowed = Allowed::default();
         let frontier =
-            Frontier::allowing(allowed, &plan.program, &[], &plan.specs, options, &machine)
-                .unwrap();
+            Frontier::allowing(allowed, &plan.program, &[], &plan.specs, options).unwrap();
         points += frontier.points();
         let all: Vec<(Bytes, f64)> = (0..frontier.points())
             .map(|point| {

@@ -16,10 +16,11 @@ use tonnage::{
     function, memory, random_normal, tensor, while_loop,
 };
 use tonnage_core::row::{Mem, OpDef, Sample};
-use tonnage_core::{Builder, Emit, Kind, Workers};
+use tonnage_core::{Builder, Emit, Kind};
 use tonnage_plan::{InputSpec, Plan, PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg, Args};
-use tonnage_runtime::{Array, Ledger, execute, pool};
+use tonnage_runtime::machine::target;
+use tonnage_runtime::{Array, Ledger, execute};
 
 /// Runs `run` with its first request refused, then its second, and so on until it gets through. Each
 /// refused run must say so and leave the ledger as it was.
@@ -119,11 +120,11 @@ fn planned(
     let mut builder = Builder::new();
     let values = inputs.iter().map(|a| builder.input(a.ty(), Kind::Input, None)).collect();
     let made = builder.emit(op, values, sample.attrs.clone(), sample.regions.clone(), aux)?;
-    let graph = lower(&builder.finish(&made)?)?;
+    let graph = lower(&builder.finish(&made)?, &*target())?;
     let mut seen = Vec::new();
     let specs: Vec<InputSpec> =
         inputs.iter().map(|array| execute::spec(array, donated, &mut seen)).collect();
-    let options = PlanOptions { threads: Workers::threads(pool()), outputs_given: false };
+    let options = PlanOptions::new(target());
     Ok(Planned { plan: plan(&std::sync::Arc::new(graph), &specs, options)?, inputs })
 }
 

@@ -11,10 +11,11 @@ use common::draw::{bits, for_every_sample, mark};
 use tonnage::Bytes;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::row::{Mem, OpDef, Sample};
-use tonnage_core::{Builder, Emit, Kind, Workers};
+use tonnage_core::{Builder, Emit, Kind};
 use tonnage_plan::{InputSpec, PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg};
-use tonnage_runtime::{Array, Buffer, Ledger, Owner, execute, pool};
+use tonnage_runtime::machine::target;
+use tonnage_runtime::{Array, Buffer, Ledger, Owner, execute};
 
 /// A copy in storage that goes on behind the last element.
 fn longer(array: &Array) -> Array {
@@ -52,11 +53,11 @@ fn planned(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<
     let values = inputs.iter().map(|a| builder.input(a.ty(), Kind::Input, None)).collect();
     let (attrs, regions) = (sample.attrs.clone(), sample.regions.clone());
     let made = builder.emit(op, values, attrs, regions, false).map_err(text)?;
-    let graph = Arc::new(lower(&builder.finish(&made).map_err(text)?).map_err(text)?);
+    let graph = Arc::new(lower(&builder.finish(&made).map_err(text)?, &*target()).map_err(text)?);
     let mut seen = Vec::new();
     let specs: Vec<InputSpec> =
         inputs.iter().map(|array| execute::spec(array, true, &mut seen)).collect();
-    let options = PlanOptions { threads: Workers::threads(pool()), outputs_given: false };
+    let options = PlanOptions::new(target());
     let plan = plan(&graph, &specs, options).map_err(text)?;
     let (made, _) = execute::execute(&plan, &inputs, [0; 2], mark()).map_err(text)?;
     Ok(made.iter().map(bits).collect())

@@ -374,7 +374,7 @@ fn one_trace_serves_any_number_of_rows() {
         let expected = gradients(&plain, &[arguments.0.clone(), arguments.1.clone()]).unwrap();
         close(&dx, &values(&expected[0]), 1e-9);
         close(&dw, &values(&expected[1]), 1e-9);
-        let max_checkpoints = tonnage_core::looping::default_max_checkpoints(rows as u64);
+        let max_checkpoints = tonnage_core::loop_checkpoints::default_max_checkpoints(rows as u64);
         let recomputed = f.plan(&arguments).unwrap().recomputed_iterations();
         assert_eq!(recomputed, Some(revolve::recomputed(rows as u64, max_checkpoints)));
     }

@@ -111,7 +111,7 @@ fn the_number_of_threads_changes_no_bit() {
     let _turn = alone();
     // A process has its threads for good: each number is a process of its own.
     if std::env::var_os(CHILD).is_some() {
-        println!("threads={}", tonnage_core::Workers::threads(tonnage_runtime::pool()));
+        println!("threads={}", tonnage_runtime::pool().threads());
         println!("bits={}", bits().unwrap());
         return;
     }

@@ -81,6 +81,31 @@ fn rows_stay_rows_through_sums_and_ops_that_work_on_each_row() {
     }
 }
 
+/// A value that is read twice, forty times in a row, has 2^40 ways from the rows to the table.
+#[test]
+fn rows_of_a_value_that_is_read_twice_again_and_again_stay_few() {
+    let _turn = alone();
+    let i = indices();
+    let polynomial = |t: &Tensor| {
+        let mut y = t.tanh()?;
+        for _ in 0..40 {
+            y = ((&y * &y)? + (&y * 0.5)?)?.tanh()?;
+        }
+        Result::Ok(y)
+    };
+    let (sparse, whole) = both(|t| polynomial(t)?.gather(&i, 0)?.square()?.sum_all());
+    assert_eq!(rows(&sparse).parts().count(), 1);
+    close(&rows(&sparse).dense().unwrap(), &whole, 1e-12);
+    // Two lists of rows stay two.
+    let j = tensor([0i64, 7]).unwrap();
+    let (sparse, whole) = both(|t| {
+        let y = polynomial(t)?;
+        y.gather(&i, 0)?.square()?.sum_all()? + y.gather(&j, 0)?.exp()?.sum_all()?
+    });
+    assert_eq!(rows(&sparse).parts().count(), 2);
+    close(&rows(&sparse).dense().unwrap(), &whole, 1e-12);
+}
+
 #[test]
 fn both_sides_of_a_product_get_their_gradient_from_the_rows() {
     let _turn = alone();

@@ -6,6 +6,7 @@
 
 mod arrows;
 mod decisions;
+mod definitions;
 mod documents;
 mod paths;
 mod rust;

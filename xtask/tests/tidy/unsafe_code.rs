@@ -12,9 +12,9 @@ use crate::tree::{File, rust_files};
 /// benchmarks call what they compare with.
 const ALLOWED: &[&str] = &[
     "crates/counting/src/lib.rs",
-    "crates/ops/benches/gemm.rs",
-    "crates/ops/src/linalg/gemm/",
-    "crates/ops/src/simd/",
+    "crates/cpu/benches/gemm.rs",
+    "crates/cpu/src/linalg/gemm/",
+    "crates/cpu/src/simd/",
     "crates/python/src/buffer.rs",
     "crates/python/src/tensor.rs",
     "crates/runtime/benches/ledger.rs",
@@ -92,7 +92,7 @@ fn misplaced_unsafe_is_found() {
     assert_eq!(at("crates/core/src/bytes.rs"), 1);
     assert_eq!(at("crates/runtime/src/lend.rs"), 0);
     assert_eq!(at("crates/runtime/src/lend.rs.rs"), 1);
-    assert_eq!(at("crates/ops/src/simd/exp.rs"), 0);
+    assert_eq!(at("crates/cpu/src/simd/exp.rs"), 0);
 }
 
 #[test]

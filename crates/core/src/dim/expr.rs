@@ -108,7 +108,8 @@ impl Expr {
                     Atom::Positive(a) => a.most()?,
                     // More iterations never store fewer.
                     Atom::Checkpoints(n, max_checkpoints) => {
-                        crate::looping::checkpoint_rows(n.most()? as u64, *max_checkpoints) as usize
+                        crate::loop_checkpoints::checkpoint_rows(n.most()? as u64, *max_checkpoints)
+                            as usize
                     }
                 };
                 term = term.saturating_mul(most);

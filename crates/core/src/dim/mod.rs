@@ -254,13 +254,14 @@ impl Dim {
         }
     }
 
-    /// Checkpoints that a loop of this many iterations stores: see [`crate::looping::checkpoint_rows`].
+    /// Checkpoints that a loop of this many iterations stores: see [`crate::loop_checkpoints::checkpoint_rows`].
     #[must_use]
     pub fn checkpoints(iterations: &Dim, max_checkpoints: Option<usize>) -> Dim {
         match iterations {
-            Dim::Known(n) => {
-                Dim::Known(crate::looping::checkpoint_rows(*n as u64, max_checkpoints) as usize)
-            }
+            Dim::Known(n) => Dim::Known(crate::loop_checkpoints::checkpoint_rows(
+                *n as u64,
+                max_checkpoints,
+            ) as usize),
             Dim::Expr(_) => {
                 let atom = Atom::Checkpoints(iterations.clone(), max_checkpoints);
                 Expr::atom(atom).into_dim()

@@ -66,13 +66,26 @@ impl Cotangent {
         }
     }
 
-    /// The sum; stays rows where both are.
+    /// The sum; stays rows where both are. Rows of the same indices are added to each other: where a value is read twice on its
+    /// way, and twice again, the number of parts would double each time.
     pub fn plus(self, other: Cotangent, emit: &mut dyn Emit, ops: &GradOps) -> Result<Cotangent> {
         use Cotangent::{Dense, Sparse};
         Ok(match (self, other) {
             (Dense(a), Dense(b)) => Dense(emit.apply(ops.add, vec![a, b], Attrs::None)?),
             (Sparse { of, mut parts }, Sparse { parts: more, .. }) => {
-                parts.extend(more);
+                for rows in more {
+                    let same = |known: &&mut SparseRows| {
+                        known.indices.is_same(&rows.indices)
+                            && known.values.ty() == rows.values.ty()
+                    };
+                    match parts.iter_mut().find(same) {
+                        Some(known) => {
+                            let both = vec![known.values.clone(), rows.values];
+                            known.values = emit.apply(ops.add, both, Attrs::None)?;
+                        }
+                        None => parts.push(rows),
+                    }
+                }
                 Sparse { of, parts }
             }
             (Dense(a), Sparse { parts, .. }) | (Sparse { parts, .. }, Dense(a)) => {

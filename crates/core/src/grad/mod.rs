@@ -8,6 +8,7 @@ mod backward;
 mod cotangent;
 mod forward;
 mod region;
+pub(crate) mod returned;
 mod rows;
 mod saves;
 mod split;
@@ -16,8 +17,9 @@ pub use backward::{Record, backward};
 pub use cotangent::{Cotangent, GradOps, SparseRows};
 pub use forward::{Dual, push_forward};
 pub use region::{Recorder, VjpGraph, jvp_graph, reached, vjp_graph, vjp_parts};
+pub use returned::Returned;
 pub use saves::{choose, decide};
-pub use split::{Returned, Split, assemble, split};
+pub use split::{Split, assemble, split};
 
 use std::sync::Arc;
 

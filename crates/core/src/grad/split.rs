@@ -5,10 +5,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde::Serialize;
-
 use super::region::{inputs_of, recorded};
-use super::{Cotangent, GradOps, SparseRows, backward, choose};
+use super::{Cotangent, GradOps, Returned, SparseRows, backward, choose};
 use crate::dim::Dim;
 use crate::emit::{Emit, Mark, Value};
 use crate::error::{ErrorKind, Result};
@@ -16,17 +14,6 @@ use crate::graph::{Builder, Graph, ValueId};
 use crate::kind::Kind;
 use crate::row::{Lower, Mem, Save};
 use crate::shape::TensorType;
-
-/// What a graph of gradients returns for one input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum Returned {
-    /// Nothing: the gradient is zero.
-    Nothing,
-    /// One tensor.
-    Dense,
-    /// This many pairs of indices and values, which add up.
-    Rows(usize),
-}
 
 /// How gradients are returned, and the values that are.
 pub(super) fn parts(grads: Vec<Option<Cotangent>>) -> (Vec<Returned>, Vec<Value>) {

@@ -10,6 +10,7 @@
 //! Decision: `docs/decisions/effects-in-node-order.md`.
 
 mod build;
+mod heap;
 mod print;
 mod prune;
 mod shrink;

@@ -16,20 +16,20 @@ use tonnage_core::grad::{
 };
 use tonnage_core::graph::{Builder, Graph, replay};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
 };
 use tonnage_core::{Attrs, DType, Kind, OpDef, TensorType};
 
-use crate::{emit, math};
+use crate::{OpId, emit, math};
 
 /// A graph as one op.
 pub static CALL: OpDef = OpDef {
+    id: OpId::Call as u16,
     name: "call",
     doc: "A graph as one op; its gradient saves the inputs and recomputes the rest.",
     infer,
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| call.regions.first().map_or(Cost::default(), |g| super::region_cost(g)),

@@ -10,21 +10,20 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::recipe::Key;
 use tonnage_core::row::{
     Call, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Sample, Save, Saves, Types, Values,
-    no_scratch,
 };
 use tonnage_core::{Attrs, DType, Emit, Kind, OpDef, TensorType};
 
 use super::branch;
-use crate::math;
+use crate::{OpId, math};
 
 /// One of two branches, as a boolean says.
 pub static COND: OpDef = OpDef {
+    id: OpId::Cond as u16,
     name: "cond",
     doc: "One of two branches, as a boolean says; only that one runs.",
     infer,
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: branch::cost,

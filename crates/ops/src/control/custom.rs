@@ -14,21 +14,21 @@ use tonnage_core::grad::{
 };
 use tonnage_core::graph::{Graph, replay};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
 };
 use tonnage_core::{Attrs, OpDef};
 
 use super::call::{self, CALL};
-use crate::emit;
+use crate::{OpId, emit};
 
 /// A graph with a gradient of its own.
 pub static CUSTOM: OpDef = OpDef {
+    id: OpId::Custom as u16,
     name: "custom",
     doc: "A graph with a gradient that its user wrote; that gradient says what it saves.",
     infer,
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Declared.always()]]),
     remat: Remat::Costly,
     cost: |call| call.regions.first().map_or(Cost::default(), |g| super::region_cost(g)),

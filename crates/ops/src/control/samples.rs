@@ -38,7 +38,7 @@ fn counted() -> Result<Example> {
     let mut builder = Builder::new();
     let inputs = open(&mut builder, &types);
     let three = emit::number(&mut builder, 3, DType::I32)?;
-    let less = emit::binary(&mut builder, &math::less::LESS, inputs[0].clone(), three)?;
+    let less = emit::binary(&mut builder, &math::comparison::LESS, inputs[0].clone(), three)?;
     let condition = Arc::new(builder.finish(&[less])?);
     let mut builder = Builder::new();
     let inputs = open(&mut builder, &types);

@@ -8,21 +8,20 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::recipe::Key;
 use tonnage_core::row::{
     Call, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Sample, Save, Saves, Types, Values,
-    no_scratch,
 };
 use tonnage_core::{Attrs, DType, OpDef, TensorType};
 
 use super::{branch, cond};
-use crate::math;
+use crate::{OpId, math};
 
 /// One of any number of branches, as an integer says.
 pub static SWITCH: OpDef = OpDef {
+    id: OpId::Switch as u16,
     name: "switch",
     doc: "One of any number of branches, as an integer says; only that one runs, the last one for any other number.",
     infer,
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: branch::cost,

@@ -15,22 +15,22 @@ use tonnage_core::grad::{GradOps, VjpGraph, vjp_graph};
 use tonnage_core::graph::{Graph, ValueId};
 use tonnage_core::looping::{Iterations, Loop, LoopGrad, row_of, stacked};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Save, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Save, Saves, Types,
 };
 use tonnage_core::{DType, OpDef, TensorType};
 
 use super::flow::Flow;
 use super::{samples, second_order, while_loop};
-use crate::rules;
+use crate::{OpId, rules};
 
 /// The gradient of a loop.
 pub static WHILE_GRAD: OpDef = OpDef {
+    id: OpId::WhileGrad as u16,
     name: "while_grad",
     doc: "The gradient of a loop, in the memory of a few carried states.",
     infer,
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost,

@@ -21,22 +21,22 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::graph::Graph;
 use tonnage_core::looping::{Iterations, Loop, LoopGrad, row_of, stacked};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Save, Saves, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Region, Remat, Save, Saves, Types,
 };
 use tonnage_core::{DType, OpDef, TensorType};
 
 use super::while_grad::{self, WHILE_GRAD};
 use super::{flow, samples};
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// A body repeated.
 pub static WHILE_LOOP: OpDef = OpDef {
+    id: OpId::WhileLoop as u16,
     name: "while_loop",
     doc: "A body repeated as long as a condition holds, or a number of times; carried values are updated in place.",
     infer,
     axes: |call| super::mixed_axes(infer, call),
     mem: Mem::Regions,
-    scratch: no_scratch,
     saves: Saves {
         alternatives: &[&[Save::Inputs.always(), Save::Ends.always(), Save::Auxes.always()]],
         aux,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::{Result, bad_argument};
-use tonnage_core::kernel::{In, Kernel, Out};
+use tonnage_core::lent::{In, Out};
 use tonnage_core::row::{AxisMap, Call, Cost, Sample, Types};
 use tonnage_core::{DType, HostCall, TensorType};
 
@@ -48,13 +48,6 @@ fn axes(call: &Call) -> AxisMap {
 
 fn cost(_: &Call) -> Cost {
     Cost::default()
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    match k.attrs {
-        Attrs::Host { call, .. } => call.run(k.inputs, k.outputs),
-        _ => Err(bad_argument("host", "no closure", "give one")),
-    }
 }
 
 /// A closure that looks and returns nothing.

@@ -5,35 +5,33 @@
 //! gradient of `mask_scatter` does, it passes it along and no new symbol is made.
 
 use smallvec::smallvec;
-use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall, JvpCall};
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
 };
 use tonnage_core::{Attrs, Call, DType, Dim, Emit, OpDef, Shape, Symbol, TensorType, Value};
 
-use super::mask::{BooleanMask, Owned, mask_type};
 use super::mask_scatter::MASK_SCATTER;
+use crate::OpId;
+use crate::infer::mask_type;
 use crate::infer::{along, bad_attrs, cost, inputs, joined, rank_at_least, shape};
-use crate::number::with_width;
-use crate::strided::{self, Positions};
 
 /// `(x, mask) -> rows`; no attributes, or the result's shape as [`Attrs::Shape`] where it is known.
 pub static BOOLEAN_MASK: OpDef = OpDef {
+    id: OpId::BooleanMask as u16,
     name: "boolean_mask",
     doc: "The rows of a tensor where a mask over its leading axes is true.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs.first())),
     grad: Grad::Rule(grad),
     jvp: Jvp::Rule(jvp),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -79,42 +77,6 @@ fn jvp(emit: &mut dyn Emit, call: &JvpCall) -> Result<Vec<Option<Value>>> {
     let shape = Attrs::Shape(call.outputs[0].ty().shape.clone());
     let inputs = vec![t.clone(), call.inputs[1].clone()];
     Ok(vec![Some(emit.apply(&BOOLEAN_MASK, inputs, shape)?)])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let (x, mask) = (&k.inputs[0], BooleanMask::new(&k.inputs[1]));
-    let out = &mut k.outputs[0];
-    let (count, room) = (mask.count(0, mask.len()), out.sizes[0]);
-    // Without a shape there is room for all rows.
-    if count > room || (count < room && *k.attrs != Attrs::None) {
-        let what = format!("the mask selects {count} rows, but the shape passed along has {room}");
-        return Err(bad_argument("boolean_mask", what, "pass the shape that the result has"));
-    }
-    out.sizes[0] = count;
-    let row: usize = out.sizes[1..].iter().product();
-    with_width!(x.dtype, T => {
-        let data = x.slice::<T>();
-        let out = &mut out.slice::<T>()[..count * row];
-        let in_order = Positions::of(&x.layout).run(x.layout.count()).filter(|_| row == 1);
-        mask.for_each_part(k.workers, out, row, Owned::Selected, &|part, rows| {
-            let mut done = 0;
-            // Single elements: each is written, and the next one over it where it was not selected.
-            // A branch on that would be mispredicted.
-            if let (Some(run), Some(mask)) = (&in_order, mask.run(part.start, part.len)) {
-                for (x, taken) in data[run.start + part.start..][..part.len].iter().zip(mask) {
-                    let Some(to) = rows.get_mut(done) else { break };
-                    *to = *x;
-                    done += taken.get() as usize;
-                }
-                return;
-            }
-            for i in (part.start..part.start + part.len).filter(|i| mask.get(*i)) {
-                strided::copy(&x.layout, data, i * row, &mut rows[done..done + row]);
-                done += row;
-            }
-        })?;
-    });
-    Ok(())
 }
 
 fn samples() -> Vec<Sample> {

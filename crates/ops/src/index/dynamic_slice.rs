@@ -6,33 +6,25 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
-use tonnage_core::error::{ErrorKind, Result, bad_argument};
+use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel};
-use tonnage_core::layout::Layout;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
-    no_scratch,
 };
-use tonnage_core::walk::StridedAxes;
-use tonnage_core::workers::for_each_chunk;
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
 use super::dynamic_update::DYNAMIC_UPDATE;
-use super::indices::Indices;
 use crate::infer::{self, along, cost, inputs, integer};
-use crate::number::with_width;
-use crate::parallel::GRAIN;
-use crate::{emit, strided};
+use crate::{OpId, emit};
 
 /// `(x, start [rank]) -> part`; the part's shape as [`Attrs::Shape`].
 pub static DYNAMIC_SLICE: OpDef = OpDef {
+    id: OpId::DynamicSlice as u16,
     name: "dynamic_slice",
     doc: "A part of a tensor that starts where another tensor says.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
@@ -42,7 +34,7 @@ pub static DYNAMIC_SLICE: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -93,43 +85,6 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let zeros = emit::zeros(e, &call.inputs[0])?;
     let inputs = vec![zeros, call.grad()?, call.input(1)?];
     Ok(vec![emit::dense(e.apply(&DYNAMIC_UPDATE, inputs, Attrs::None)?), None])
-}
-
-/// Where the part's first element lies in a tensor whose axes have those strides; an error where the part leaves
-/// the whole.
-pub(super) fn offset(
-    op: &'static str,
-    start: &In,
-    part: &[usize],
-    whole: &[usize],
-    stride: impl Fn(usize) -> isize,
-) -> Result<isize> {
-    let starts = Indices::checked(op, start, usize::MAX)?;
-    let mut at = 0;
-    for (axis, (len, size)) in part.iter().zip(whole).enumerate() {
-        let from = starts.get(axis);
-        if from.checked_add(*len).is_none_or(|end| end > *size) {
-            let what = format!("{len} elements from {from} leave axis {axis} of length {size}");
-            return Err(bad_argument(op, what, "start so that the part lies inside"));
-        }
-        at += from as isize * stride(axis);
-    }
-    Ok(at)
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
-    let Layout { sizes, strides, offset: first } = &x.layout;
-    let at = offset("dynamic_slice", &k.inputs[1], &out.sizes, sizes, |axis| strides[axis])?;
-    with_width!(x.dtype, T => {
-        let (sizes, out) = out.parts::<T>();
-        let part = StridedAxes { sizes, strides, offset: (*first as isize + at) as usize };
-        let data = x.slice::<T>();
-        for_each_chunk(k.workers, out, GRAIN, &|chunk, out| {
-            strided::copy(part, data, chunk * GRAIN, out);
-        })?;
-    });
-    Ok(())
 }
 
 /// The dtype and the shape of a whole, the shape of a part, the dtype of where it starts, and below what.

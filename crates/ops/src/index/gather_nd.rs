@@ -5,25 +5,22 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    AxisMap, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{AxisMap, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::{DType, OpDef, TensorType};
 
 use super::nd::{self, NdAxes};
 use super::scatter_nd_add::SCATTER_ND_ADD;
-use crate::emit;
 use crate::infer::{along, cost, inputs};
-use crate::number::with_width;
+use crate::{OpId, emit};
 
 /// `(table, indices) -> rows`; how many leading axes both share as [`Attrs::Count`].
 pub static GATHER_ND: OpDef = OpDef {
+    id: OpId::GatherNd as u16,
     name: "gather_nd",
     doc: "Rows of a tensor by indices into several leading axes.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
@@ -33,7 +30,7 @@ pub static GATHER_ND: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(|k| with_width!(k.inputs[0].dtype, T => nd::gather::<T>("gather_nd", k))),
+    lower: Lower::Kernel,
     samples: || nd::samples(false, &DType::ALL),
 };
 

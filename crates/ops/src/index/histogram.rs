@@ -5,25 +5,20 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::{Result, bad_argument};
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
-use tonnage_core::{Bytes, DType, FromScalar, OpDef, Scalar, TensorType, with_element};
+use tonnage_core::{DType, OpDef, Scalar, TensorType};
 
-use super::bincount::{counted, partial_bytes};
 use crate::infer::{bad_attrs, cost, elements, inputs, number};
-use crate::rules;
-use crate::strided::Positions;
+use crate::{OpId, rules};
 
 /// `x [..] -> i64 [bins]`
 pub static HISTOGRAM: OpDef = OpDef {
+    id: OpId::Histogram as u16,
     name: "histogram",
     doc: "How many elements lie in each of several even parts of a range, as i64.",
     infer,
     axes: |_| rules::axes::mixed(&[1]),
     mem: Mem::Alloc,
-    scratch: |call, threads| {
-        asked(call).map_or(Bytes::ZERO, |(_, _, bins)| partial_bytes(bins, threads))
-    },
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {
@@ -33,11 +28,12 @@ pub static HISTOGRAM: OpDef = OpDef {
     grad: Grad::Stop("a count has no gradient"),
     jvp: Jvp::Stop("a count has no gradient"),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
-fn asked(call: &Call) -> Result<(f64, f64, usize)> {
+/// The lowest and the highest value, and how many bins there are between them.
+pub fn asked(call: &Call) -> Result<(f64, f64, usize)> {
     let Attrs::Histogram { low, high, bins } = *call.attrs else {
         return Err(bad_attrs("histogram", call.attrs, "a range and how many parts"));
     };
@@ -54,23 +50,6 @@ fn infer(call: &Call) -> Result<Types> {
     let (_, _, bins) = asked(call)?;
     number("histogram", x)?;
     Ok(smallvec![TensorType::new(DType::I64, [bins])])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let Attrs::Histogram { low, high, bins } = *k.attrs else { return Ok(()) };
-    let (low, high) = (low.to_f64(), high.to_f64());
-    let (x, out) = (&k.inputs[0], k.outputs[0].slice::<i64>());
-    let scale = bins as f64 / (high - low);
-    let bin = |value: f64| {
-        let at = ((value - low) * scale).floor();
-        (!value.is_nan()).then(|| at.clamp(0.0, (bins - 1) as f64) as usize)
-    };
-    with_element!(x.dtype, T => {
-        let (data, positions) = (x.slice::<T>(), Positions::of(&x.layout));
-        let of = |i: usize| bin(data[positions.at(i)].to_scalar().to_f64());
-        counted(x.layout.count(), &of, out, k.scratch, k.workers)?;
-    });
-    Ok(())
 }
 
 fn samples() -> Vec<Sample> {

@@ -4,6 +4,7 @@
 //! all its indices before it writes anything, so a call that fails leaves an output that it was to
 //! write in place as it was.
 
+pub mod along;
 pub mod argsort;
 pub mod bincount;
 pub mod boolean_mask;
@@ -15,9 +16,10 @@ pub mod gather_last;
 pub mod gather_nd;
 pub mod histogram;
 pub mod mask_scatter;
+pub mod nd;
 pub mod nonzero;
 pub mod put_along_axis;
-pub mod rows_in_parts;
+pub mod rows;
 pub mod rows_to_dense;
 pub mod scatter_add;
 pub mod scatter_nd_add;
@@ -30,11 +32,4 @@ pub mod sort;
 pub mod take_along_axis;
 pub mod top_k;
 pub mod unique;
-
-mod along;
-pub(crate) mod indices;
-mod mask;
-mod nd;
-mod order;
-pub(crate) mod rows;
-mod winners;
+pub mod winners;

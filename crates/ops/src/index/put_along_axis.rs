@@ -7,32 +7,26 @@
 use smallvec::{SmallVec, smallvec};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
     AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
-    no_scratch,
 };
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{Attrs, Call, DType, Emit, OpDef, Shape, TensorType, Workers};
+use tonnage_core::{Attrs, Call, DType, Emit, OpDef, Shape, TensorType};
 
 use super::along::leading_axes;
-use super::indices::Indices;
 use super::take_along_axis::TAKE_ALONG_AXIS;
+use crate::OpId;
 use crate::infer::{
     bad_attrs, cost, elements, inputs, integer, joined, number, rank_at_least, shape,
 };
-use crate::number::{Number, with_number};
-use crate::parallel::{rows_at_once, strides};
-use crate::strided::Positions;
 
 /// `(indices [.., k], values [.., k]) -> [.., n]`; `[n]` as [`Attrs::Shape`].
 pub static PUT_ALONG_AXIS: OpDef = OpDef {
+    id: OpId::PutAlongAxis as u16,
     name: "put_along_axis",
     doc: "Zeros with values added at indices along the last axis.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
@@ -42,7 +36,7 @@ pub static PUT_ALONG_AXIS: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[1]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -75,39 +69,6 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
     let taken = vec![call.grad()?, call.input(0)?];
     let values = emit.apply(&TAKE_ALONG_AXIS, taken, Attrs::None)?;
     Ok(vec![None, Some(Cotangent::Dense(values))])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let (values, out) = (&k.inputs[1], &mut k.outputs[0]);
-    let size = out.sizes.last().copied().unwrap_or(1);
-    let indices = Indices::checked("put_along_axis", &k.inputs[0], size)?;
-    with_number!("put_along_axis", values.dtype, T => {
-        put::<T>(values, &indices, out.slice(), size, k.workers)
-    })
-}
-
-fn put<T: Number>(
-    values: &In,
-    indices: &Indices,
-    out: &mut [T],
-    n: usize,
-    workers: &dyn Workers,
-) -> Result<()> {
-    let row = values.layout.sizes.last().copied().unwrap_or(1);
-    let (data, positions, at_once) =
-        (values.slice::<T>(), Positions::of(&values.layout), rows_at_once(n));
-    for_each_chunk(workers, out, n * at_once, &|chunk, rows| {
-        rows.fill(T::ZERO);
-        for (i, to) in rows.chunks_mut(n).enumerate() {
-            let first = (chunk * at_once + i) * row;
-            for range in strides(workers, first..first + row, 1) {
-                for number in range {
-                    let to = &mut to[indices.get(number)];
-                    *to = to.plus(data[positions.at(number)]);
-                }
-            }
-        }
-    })
 }
 
 fn samples() -> Vec<Sample> {

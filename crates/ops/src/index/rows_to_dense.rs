@@ -8,26 +8,24 @@ use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
     AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
-    no_scratch,
 };
 use tonnage_core::{Call, DType, Emit, OpDef, Shape, TensorType};
 
 use super::gather::GATHER;
-use super::rows::{put_rows, rows_shape};
+use super::rows::rows_shape;
+use crate::OpId;
 use crate::infer::{bad_attrs, cost, elements, inputs, number, shape};
-use crate::number::{Number, with_number};
 
 /// `(indices, rows) -> table`; the table's shape as [`Attrs::Shape`].
 pub static ROWS_TO_DENSE: OpDef = OpDef {
+    id: OpId::RowsToDense as u16,
     name: "rows_to_dense",
     doc: "Zeros of a table's shape with rows added at indices along the first axis.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
@@ -37,7 +35,7 @@ pub static ROWS_TO_DENSE: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[1]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -70,15 +68,6 @@ fn axes(call: &Call) -> AxisMap {
 fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let picked = emit.apply(&GATHER, vec![call.grad()?, call.input(0)?], Attrs::Axis(0))?;
     Ok(vec![None, Some(Cotangent::Dense(picked))])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let (indices, rows, out) = (&k.inputs[0], &k.inputs[1], &mut k.outputs[0]);
-    with_number!("rows_to_dense", out.dtype, T => {
-        let zero = |_: usize, piece: &mut [T]| piece.fill(bytemuck::Zeroable::zeroed());
-        let add = |to: &mut T, from: T| *to = to.plus(from);
-        put_rows::<T>("rows_to_dense", 0, [indices, rows], out, k.workers, zero, add)
-    })
 }
 
 fn samples() -> Vec<Sample> {

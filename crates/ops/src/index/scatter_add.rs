@@ -1,31 +1,26 @@
 //! `scatter_add`: a table with rows added at indices.
 //!
-//! Rows at equal indices add up in the order of the indices, at any number of threads; integers wrap;
-//! 16-bit floats are added in f32 and rounded at each addition. All indices are checked before anything
-//! is written.
+//! Rows at equal indices add up in the order of the indices, at any number of threads; integers wrap.
 
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{
-    Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values, no_scratch,
-};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values};
 use tonnage_core::{Attrs, Call, DType, Emit, OpDef, TensorType};
 
 use super::gather::GATHER;
-use super::rows::{axis, rows_shape, scatter, scatter_axes, scatter_type};
+use super::rows::{axis, rows_shape, scatter_axes, scatter_type};
+use crate::OpId;
 use crate::infer::{cost, elements, number};
-use crate::number::{Number, with_number};
 
 /// `(table, indices, rows) -> table`; the axis as [`Attrs::Axis`], or none for axis 0.
 pub static SCATTER_ADD: OpDef = OpDef {
+    id: OpId::ScatterAdd as u16,
     name: "scatter_add",
     doc: "A tensor with rows added at indices along one axis; equal indices add up.",
     infer,
     axes: scatter_axes,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
@@ -34,7 +29,7 @@ pub static SCATTER_ADD: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0, 2]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -54,12 +49,6 @@ pub(crate) fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Co
         false => None,
     };
     Ok(vec![Some(Cotangent::Dense(g)), None, rows])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_number!("scatter_add", k.outputs[0].dtype, T => {
-        scatter::<T>("scatter_add", k, |to, from| *to = to.plus(from))
-    })
 }
 
 /// Shared with the other scatters: tables, index dtypes and shapes of every kind.

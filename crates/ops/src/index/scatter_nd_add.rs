@@ -4,25 +4,22 @@ use smallvec::smallvec;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::{DType, OpDef};
 
 use super::gather_nd::GATHER_ND;
 use super::nd;
-use crate::emit;
 use crate::infer::{cost, elements, number};
-use crate::number::{Number, with_number};
+use crate::{OpId, emit};
 
 /// `(table, indices, rows) -> table`; how many leading axes are shared as `Attrs::Count`.
 pub static SCATTER_ND_ADD: OpDef = OpDef {
+    id: OpId::ScatterNdAdd as u16,
     name: "scatter_nd_add",
     doc: "A tensor with rows added at indices into several leading axes; indices may repeat.",
     infer,
     axes: nd::scatter_axes,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).needed_by(2)]]),
     remat: Remat::Cheap,
     cost: |call| {
@@ -32,11 +29,7 @@ pub static SCATTER_ND_ADD: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0, 2]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(|k| {
-        with_number!("scatter_nd_add", k.outputs[0].dtype, T => {
-            nd::scatter::<T>("scatter_nd_add", k, |to, from| *to = to.plus(from))
-        })
-    }),
+    lower: Lower::Kernel,
     samples: || nd::samples(true, &numbers()),
 };
 

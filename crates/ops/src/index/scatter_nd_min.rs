@@ -6,24 +6,22 @@
 use smallvec::smallvec;
 use tonnage_core::OpDef;
 use tonnage_core::error::Result;
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 
 use super::nd;
 use super::scatter_nd_add::numbers;
 use super::winners::shared;
+use crate::OpId;
 use crate::infer::{cost, elements, number};
-use crate::number::{Number, with_number};
 
 /// `(table, indices, rows) -> table`; how many leading axes are shared as `Attrs::Count`.
 pub static SCATTER_ND_MIN: OpDef = OpDef {
+    id: OpId::ScatterNdMin as u16,
     name: "scatter_nd_min",
     doc: "A tensor with the smaller of itself and rows at indices into several leading axes; NaN wins.",
     infer,
     axes: nd::scatter_axes,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[
         Save::Input(0).always(),
         Save::Input(1).always(),
@@ -38,15 +36,7 @@ pub static SCATTER_ND_MIN: OpDef = OpDef {
     grad: Grad::Rule(shared),
     jvp: Jvp::FromGrad,
     fails: Fails::OnData,
-    lower: Lower::Slices(|k| {
-        with_number!("scatter_nd_min", k.outputs[0].dtype, T => {
-            nd::scatter::<T>("scatter_nd_min", k, |to, from| {
-                if from.below(*to) {
-                    *to = from;
-                }
-            })
-        })
-    }),
+    lower: Lower::Kernel,
     samples: || nd::samples(true, &numbers()),
 };
 

@@ -6,37 +6,33 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Prim;
 use tonnage_core::{DType, Dim, OpDef, Scalar, Shape, TensorType};
 
 use super::gather_nd::GATHER_ND;
 use super::nd::{self, NdAxes};
-use crate::infer::cost;
-use crate::number::with_width;
-use crate::shape::{fill::FILL, range::RANGE};
+use crate::infer::{self, cost};
+use crate::shape::fill::FILL;
+use crate::shape::range::RANGE;
 use crate::tile::{Ending, pass};
-use crate::{emit, infer};
+use crate::{OpId, emit};
 
 /// `(table, indices, rows) -> table`; how many leading axes are shared as `Attrs::Count`.
 pub static SCATTER_ND_UPDATE: OpDef = OpDef {
+    id: OpId::ScatterNdUpdate as u16,
     name: "scatter_nd_update",
     doc: "A tensor with rows replaced at indices into several leading axes; the last of equal ones stays.",
     infer: |call| Ok(smallvec![nd::scatter_type(call)?]),
     axes: nd::scatter_axes,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0, 2]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(|k| {
-        with_width!(k.outputs[0].dtype, T => {
-            nd::scatter::<T>("scatter_nd_update", k, |to, from| *to = from)
-        })
-    }),
+    lower: Lower::Kernel,
     samples: || nd::samples(true, &DType::ALL),
 };
 

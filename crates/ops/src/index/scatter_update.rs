@@ -1,36 +1,34 @@
 //! `scatter_update`: a table with rows put in the place of others.
 //!
 //! Where an index repeats, the last row in the order of the indices stays, at any number of threads.
-//! All indices are checked before anything is written.
 
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::{Attrs, Call, Emit, OpDef, Scalar};
 
 use super::gather_last::GATHER_LAST;
-use super::rows::{scatter, scatter_axes, scatter_type};
+use super::rows::{scatter_axes, scatter_type};
 use super::scatter_add;
+use crate::OpId;
 use crate::infer::cost;
-use crate::number::with_width;
 
 /// `(table, indices, rows) -> table`; the axis as [`Attrs::Axis`], or none for axis 0.
 pub static SCATTER_UPDATE: OpDef = OpDef {
+    id: OpId::ScatterUpdate as u16,
     name: "scatter_update",
     doc: "A tensor with rows replaced at indices along one axis; the last of equal indices stays.",
     infer: |call| -> Result<Types> { Ok(smallvec![scatter_type("scatter_update", call)?]) },
     axes: scatter_axes,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call: &Call| cost(0, call.inputs.iter().chain(call.inputs)),
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0, 2]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples: scatter_add::samples,
 };
 
@@ -51,10 +49,4 @@ pub(crate) fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Co
         grads[0] = Some(Cotangent::Dense(cleared));
     }
     Ok(grads)
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_width!(k.outputs[0].dtype, T => {
-        scatter::<T>("scatter_update", k, |to, from| *to = from)
-    })
 }

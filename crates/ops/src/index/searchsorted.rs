@@ -6,24 +6,19 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
-use tonnage_core::kernel::{In, Kernel};
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, Values, no_scratch,
-};
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{DType, OpDef, TensorType, Workers};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, Values};
+use tonnage_core::{DType, OpDef, TensorType};
 
 use super::along::{leading_axes, one_output};
 use super::argsort::counts_in_i32;
-use super::order::{Ordered, with_ordered};
+use crate::OpId;
 use crate::infer::{
     along, bad_attrs, cost, elements, inputs, joined, rank_at_least, same_dtype, shape,
 };
-use crate::parallel::GRAIN;
-use crate::strided::{self, Positions};
 
 /// `(sorted [.., n], values [.., m]) -> i32 [.., m]`; whether behind equal ones as [`Attrs::Right`].
 pub static SEARCHSORTED: OpDef = OpDef {
+    id: OpId::Searchsorted as u16,
     name: "searchsorted",
     doc: "Where values would be put into sorted rows to keep them sorted, as i32.",
     infer,
@@ -32,7 +27,6 @@ pub static SEARCHSORTED: OpDef = OpDef {
         one_output(leading_axes(rank, 2, along(&[(1, rank.saturating_sub(1))])))
     },
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {
@@ -43,7 +37,7 @@ pub static SEARCHSORTED: OpDef = OpDef {
     grad: Grad::Stop("an index has no gradient"),
     jvp: Jvp::Stop("an index has no gradient"),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -62,50 +56,6 @@ fn infer(call: &Call) -> Result<Types> {
     let needed = joined(&[&sorted.shape[..rank - 1], &values.shape[last..]]);
     shape(op, &values.shape, &needed, "all axes but the last must be equal")?;
     Ok(smallvec![TensorType::new(DType::I32, &values.shape)])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let Attrs::Right(right) = *k.attrs else { return Ok(()) };
-    let (sorted, values) = (&k.inputs[0], &k.inputs[1]);
-    let m = k.outputs[0].sizes.last().copied().unwrap_or(0);
-    counts_in_i32("searchsorted", sorted.layout.sizes.last().copied().unwrap_or(0))?;
-    let out = k.outputs[0].slice::<i32>();
-    with_ordered!(sorted.dtype, T, P => {
-        let _: Option<P> = None;
-        search::<T>(sorted, values, m, right, out, k.workers)
-    })
-}
-
-fn search<T: Ordered>(
-    sorted: &In,
-    values: &In,
-    m: usize,
-    right: bool,
-    out: &mut [i32],
-    workers: &dyn Workers,
-) -> Result<()> {
-    let (layout, last) = (&sorted.layout, sorted.layout.sizes.len() - 1);
-    let (n, step) = (layout.sizes[last], layout.strides[last]);
-    let outer = strided::axes(layout, 0..last);
-    let (starts, data) = (Positions::of(outer), sorted.slice::<T>());
-    let (places, wanted) = (Positions::of(&values.layout), values.slice::<T>());
-    for_each_chunk(workers, out, GRAIN / 16, &|chunk, out| {
-        for (i, to) in out.iter_mut().enumerate() {
-            let number = chunk * (GRAIN / 16) + i;
-            let start = starts.at(number / m) as isize;
-            let value = wanted[places.at(number)].level_key();
-            let (mut low, mut high) = (0, n);
-            while low < high {
-                let middle = low + (high - low) / 2;
-                let key = data[(start + middle as isize * step) as usize].level_key();
-                match key < value || right && key == value {
-                    true => low = middle + 1,
-                    false => high = middle,
-                }
-            }
-            *to = low as i32;
-        }
-    })
 }
 
 /// Rows of equal elements are sorted; what their values are decides where others go.

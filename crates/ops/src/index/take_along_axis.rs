@@ -4,23 +4,17 @@
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel};
-use tonnage_core::row::{
-    Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values, no_scratch,
-};
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Shape, TensorType, Workers};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values};
+use tonnage_core::{Attrs, Call, DType, Emit, OpDef, Shape, TensorType};
 
 use super::along::{leading_axes, one_output};
-use super::indices::Indices;
 use super::put_along_axis::PUT_ALONG_AXIS;
+use crate::OpId;
 use crate::infer::{along, cost, inputs, integer, no_attrs, rank_at_least, shape};
-use crate::number::with_width;
-use crate::parallel::{rows_at_once, strides};
-use crate::strided::{self, Positions};
 
 /// `(x [.., n], indices [.., k]) -> [.., k]`
 pub static TAKE_ALONG_AXIS: OpDef = OpDef {
+    id: OpId::TakeAlongAxis as u16,
     name: "take_along_axis",
     doc: "Elements of each row of the last axis, by indices of their own.",
     infer,
@@ -29,7 +23,6 @@ pub static TAKE_ALONG_AXIS: OpDef = OpDef {
         one_output(leading_axes(rank, 2, along(&[(1, rank.saturating_sub(1))])))
     },
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| {
@@ -39,7 +32,7 @@ pub static TAKE_ALONG_AXIS: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -62,37 +55,6 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
     let length = Attrs::Shape(last.into_iter().collect());
     let put = emit.apply(&PUT_ALONG_AXIS, vec![call.input(1)?, call.grad()?], length)?;
     Ok(vec![Some(Cotangent::Dense(put)), None])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let x = &k.inputs[0];
-    let size = x.layout.sizes.last().copied().unwrap_or(1);
-    let indices = Indices::checked("take_along_axis", &k.inputs[1], size)?;
-    let row = k.outputs[0].sizes.last().copied().unwrap_or(1);
-    with_width!(x.dtype, T => take::<T>(x, &indices, k.outputs[0].slice(), row, k.workers))
-}
-
-fn take<T: Element>(
-    x: &In,
-    indices: &Indices,
-    out: &mut [T],
-    row: usize,
-    workers: &dyn Workers,
-) -> Result<()> {
-    let (data, last) = (x.slice::<T>(), x.layout.sizes.len() - 1);
-    let (outer, step) = (strided::axes(&x.layout, 0..last), x.layout.strides[last]);
-    let (starts, at_once) = (Positions::of(outer), rows_at_once(row));
-    for_each_chunk(workers, out, row * at_once, &|chunk, rows| {
-        for (i, to) in rows.chunks_mut(row).enumerate() {
-            let number = chunk * at_once + i;
-            let start = starts.at(number) as isize;
-            for range in strides(workers, 0..row, 1) {
-                for j in range {
-                    to[j] = data[(start + indices.get(number * row + j) as isize * step) as usize];
-                }
-            }
-        }
-    })
 }
 
 fn samples() -> Vec<Sample> {

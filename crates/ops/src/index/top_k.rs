@@ -1,27 +1,24 @@
 //! `top_k`: the k largest elements of each row of the last axis, largest first, and where they stand.
 //!
-//! NaN counts as larger than everything, so that it shows; of equal elements (0 and -0 are equal, and so
-//! are NaNs) the one with the lower index comes first. The k best so far are a heap in the outputs
-//! themselves, the worst on top, which is sorted in place at the end: no scratch, one pass over the row.
+//! NaN counts as larger than everything, so that it shows; of equal elements (0 and -0 are equal, and so are NaNs) the
+//! one with the lower index comes first.
 
 use smallvec::smallvec;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
 };
-use tonnage_core::{Attrs, Call, DType, Dim, Emit, OpDef, TensorType, Workers};
+use tonnage_core::{Attrs, Call, DType, Dim, Emit, OpDef, TensorType};
 
 use super::along::leading_axes;
 use super::put_along_axis::PUT_ALONG_AXIS;
+use crate::OpId;
 use crate::infer::{bad_attrs, cost, elements, inputs, joined, number, rank_at_least};
-use crate::number::{Number, with_number};
-use crate::parallel::{ChunkedPair, for_each_pair, rows_at_once, strides};
-use crate::strided::{self, Positions};
 
 /// `x [.., n] -> (values [.., k], indices i32 [.., k])`; k as [`Attrs::Count`].
 pub static TOP_K: OpDef = OpDef {
+    id: OpId::TopK as u16,
     name: "top_k",
     doc: "The k largest elements of each row of the last axis, largest first, and their indices.",
     infer,
@@ -30,7 +27,6 @@ pub static TOP_K: OpDef = OpDef {
         AxisMap { outputs: vec![axes.clone(), axes], summed: Vec::new() }
     },
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Output(1).always()]]),
     remat: Remat::Costly,
     cost: |call| {
@@ -40,7 +36,7 @@ pub static TOP_K: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -59,7 +55,8 @@ fn infer(call: &Call) -> Result<Types> {
     Ok(smallvec![TensorType::new(x.dtype, &shape), TensorType::new(DType::I32, shape)])
 }
 
-fn fits(k: usize, n: usize) -> Result<()> {
+/// Refuses more than there are.
+pub fn fits(k: usize, n: usize) -> Result<()> {
     if k > n {
         let what = format!("k is {k}, but the last axis has {n} elements");
         return Err(bad_argument("top_k", what, "pass a k that is at most that"));
@@ -76,104 +73,6 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
     let length = Attrs::Shape(last.into_iter().collect());
     let put = emit.apply(&PUT_ALONG_AXIS, vec![call.output(1)?, call.grad()?], length)?;
     Ok(vec![Some(Cotangent::Dense(put))])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let x = &k.inputs[0];
-    let [values, indices] = &mut *k.outputs else {
-        return Err(bad_argument("top_k", "the kernel was lent no two outputs", "report this"));
-    };
-    let count = values.sizes.last().copied().unwrap_or(0);
-    // Where the axis was open, the type rule could not tell.
-    fits(count, x.layout.sizes.last().copied().unwrap_or(0))?;
-    with_number!("top_k", x.dtype, T => {
-        top_k::<T>(x, values.slice(), indices.slice(), count, k.workers)
-    })
-}
-
-fn top_k<T: Number>(
-    x: &In,
-    values: &mut [T],
-    indices: &mut [i32],
-    k: usize,
-    workers: &dyn Workers,
-) -> Result<()> {
-    if k == 0 {
-        return Ok(());
-    }
-    let (data, last) = (x.slice::<T>(), x.layout.sizes.len() - 1);
-    let (n, step) = (x.layout.sizes[last], x.layout.strides[last]);
-    let outer = strided::axes(&x.layout, 0..last);
-    let (starts, at_once) = (Positions::of(outer), rows_at_once(n));
-    let chunk = k * at_once;
-    let pair = ChunkedPair { a: values, chunk_a: chunk, b: indices, chunk_b: chunk };
-    for_each_pair(workers, pair, &|chunk, values, indices| {
-        let rows = values.chunks_mut(k).zip(indices.chunks_mut(k));
-        for (i, (values, indices)) in rows.enumerate() {
-            let start = starts.at(chunk * at_once + i) as isize;
-            let mut best = TopKHeap { values, indices };
-            best.of(n, |j| data[(start + j as isize * step) as usize], workers);
-        }
-    })
-}
-
-/// The best elements of a row so far: a heap with the worst of them at 0.
-struct TopKHeap<'a, T> {
-    values: &'a mut [T],
-    indices: &'a mut [i32],
-}
-
-impl<T: Number> TopKHeap<'_, T> {
-    /// Finds them among `n`, as far as it is not stopped.
-    fn of(&mut self, n: usize, element: impl Fn(usize) -> T, workers: &dyn Workers) {
-        let k = self.values.len();
-        for range in strides(workers, 0..n, 1) {
-            for i in range {
-                let x = element(i);
-                if i < k {
-                    (self.values[i], self.indices[i]) = (x, i as i32);
-                    if i + 1 == k {
-                        (0..k / 2).rev().for_each(|at| self.sink(at, k));
-                    }
-                } else if x.above(self.values[0]) {
-                    (self.values[0], self.indices[0]) = (x, i as i32);
-                    self.sink(0, k);
-                }
-            }
-        }
-        for sorted in strides(workers, 1..k, 1).flatten() {
-            let end = k - sorted;
-            self.swap(0, end);
-            self.sink(0, end);
-        }
-    }
-
-    /// Lets the element at `at` sink below those of the first `len` that rank worse.
-    fn sink(&mut self, mut at: usize, len: usize) {
-        loop {
-            let mut worst = at;
-            for child in [2 * at + 1, 2 * at + 2] {
-                if child < len && self.better(worst, child) {
-                    worst = child;
-                }
-            }
-            if worst == at {
-                return;
-            }
-            self.swap(at, worst);
-            at = worst;
-        }
-    }
-
-    fn better(&self, a: usize, b: usize) -> bool {
-        let (x, y) = (self.values[a], self.values[b]);
-        x.above(y) || (!y.above(x) && self.indices[a] < self.indices[b])
-    }
-
-    fn swap(&mut self, a: usize, b: usize) {
-        self.values.swap(a, b);
-        self.indices.swap(a, b);
-    }
 }
 
 fn samples() -> Vec<Sample> {

@@ -4,37 +4,29 @@
 //! symmetric; for a symmetric matrix that is the matrix itself. A matrix that is not positive definite
 //! is an error that names it and the column where it showed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use smallvec::smallvec;
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{Data, Kernel};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values};
-use tonnage_core::{Attrs, Bytes, Call, DType, Emit, OpDef, Sizes, TensorType};
+use tonnage_core::{Attrs, Call, DType, Emit, OpDef, Sizes, TensorType};
 
-use super::field::Field;
-use super::gemm::Compute;
 use super::half_tril::HALF_TRIL;
 use super::matmul::MATMUL;
-use super::matrix::{batch_axes, dims, each_in_slot, for_batch, inside, square};
-use super::substitute::BlockWorkspace;
+use super::matrix::{batch_axes, square};
 use super::symmetrize::SYMMETRIZE;
 use super::triangular_solve::TRIANGULAR_SOLVE;
-use super::{factor, symmetrize};
+use crate::OpId;
 use crate::infer::{cost, elements, inputs, no_attrs, real};
-use crate::number::{Real, with_real};
 use crate::shape::transpose::TRANSPOSE;
-use crate::strided;
 
 /// `a [.., n, n] -> l [.., n, n]`
 pub static CHOLESKY: OpDef = OpDef {
+    id: OpId::Cholesky as u16,
     name: "cholesky",
     doc: "The lower triangular factor of a symmetric positive definite matrix.",
     infer,
     axes: batch_axes,
     mem: Mem::Reuse(&[0]),
-    scratch,
     saves: Saves::one_of(&[&[Save::Output(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {
@@ -45,7 +37,7 @@ pub static CHOLESKY: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -71,59 +63,6 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
     let half_transposed = emit.apply(&TRANSPOSE, vec![half], Attrs::Order(order))?;
     let whole = emit.apply(&TRIANGULAR_SOLVE, vec![l, half_transposed], transposed)?;
     Ok(vec![Some(Cotangent::Dense(emit.apply(&SYMMETRIZE, vec![whole], Attrs::None)?))])
-}
-
-fn scratch(call: &Call, threads: usize) -> Bytes {
-    let most = call.inputs.first().and_then(|a| Some((a.shape.most()?, a.dtype)));
-    let Some((sizes, dtype)) = most else { return Bytes::ZERO };
-    match dims("cholesky", &sizes) {
-        Ok((batch, n, _)) => {
-            for_batch(batch, threads, factor::bytes(n, dtype, inside(batch, threads)))
-        }
-        Err(_) => Bytes::ZERO,
-    }
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_real!("cholesky", k.outputs[0].dtype, T => factorize::<T>(k))
-}
-
-fn factorize<T: Field + Real>(k: &mut Kernel) -> Result<()> {
-    let (batch, n, _) = dims("cholesky", &k.outputs[0].sizes)?;
-    let (a, workers) = (&k.inputs[0], k.workers);
-    let given = matches!(a.data, Data::Slice(_));
-    // The first matrix that fails, and its column: the same at any number of threads.
-    let failed = AtomicU64::new(u64::MAX);
-    let each = factor::bytes(n, T::DTYPE, inside(batch, workers.threads()));
-    let out = (k.outputs[0].slice::<T>(), n * n, n * n);
-    each_in_slot(out, (&mut *k.scratch, each), workers, &|number, matrix, slot, workers| {
-        if given {
-            strided::copy(&a.layout, a.slice::<T>(), number * n * n, matrix);
-        }
-        symmetrize::lower(matrix, n, workers)?;
-        let mut workspace = BlockWorkspace::of(slot, n, factor::held(n));
-        match factor::cholesky(matrix, n, &mut workspace, workers)? {
-            None => {
-                let rows = matrix.chunks_mut(n).enumerate();
-                rows.for_each(|(i, row)| row[i + 1..].fill(<T as Compute>::ZERO));
-            }
-            Some(column) => {
-                failed.fetch_min((number * n + column) as u64, Ordering::Relaxed);
-            }
-        }
-        Ok(())
-    })?;
-    match failed.into_inner() {
-        u64::MAX => Ok(()),
-        at => Err(ErrorKind::Singular {
-            op: "cholesky",
-            matrix: at as usize / n,
-            column: at as usize % n,
-            needed: "positive definite",
-            help: "add a small number to the diagonal, or check what made it".into(),
-        }
-        .into()),
-    }
 }
 
 fn samples() -> Vec<Sample> {

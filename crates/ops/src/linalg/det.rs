@@ -7,42 +7,29 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{AxisMap, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 
 use super::inv;
-use super::lu::Factor;
 use super::slogdet::{along_inverse, batch_only, batch_type, factor_cost};
-use super::solve::{factors_bytes, for_each_factored};
-use crate::emit;
-use crate::number::with_real;
+use crate::{OpId, emit};
 
 /// `a [.., n, n] -> [..]`
 pub static DET: OpDef = OpDef {
+    id: OpId::Det as u16,
     name: "det",
     doc: "The determinant of a square matrix.",
     infer: |call| Ok(smallvec![batch_type("det", call)?]),
     axes: |call| AxisMap { outputs: vec![batch_only(call)], summed: Vec::new() },
     mem: Mem::Alloc,
-    scratch: factors_bytes,
     saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).always()]]),
     remat: Remat::Costly,
     cost: factor_cost,
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Slices(|k| with_real!("det", k.inputs[0].dtype, T => kernel::<T>(k))),
+    lower: Lower::Kernel,
     samples: inv::samples,
 };
-
-fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
-    let (a, out) = (&k.inputs[0], k.outputs[0].slice::<T>());
-    for_each_factored::<T, T>(a, (out, 1, 0), k.scratch, k.workers, &|it, out, _| {
-        let start = if it.made.odd { -T::ONE } else { T::ONE };
-        out[0] = (0..it.n).fold(start, |product, i| product * it.factors[i * it.n + i]);
-        Ok(())
-    })
-}
 
 /// g times the determinant, times the transposed inverse.
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

@@ -6,24 +6,24 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values, no_scratch,
+    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
 };
 use tonnage_core::{DType, OpDef, TensorType};
 
 use super::matrix::{batch_axes, square};
 use super::solve::SOLVE;
-use crate::emit;
 use crate::infer::{cost, elements, inputs, no_attrs, real};
 use crate::shape::eye::EYE;
+use crate::{OpId, emit};
 
 /// `a [.., n, n] -> [.., n, n]`
 pub static INV: OpDef = OpDef {
+    id: OpId::Inv as u16,
     name: "inv",
     doc: "The inverse of a square matrix.",
     infer,
     axes: batch_axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Output(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {

@@ -6,25 +6,22 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Value};
-use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types,
 };
-use tonnage_core::{Bytes, DType, OpDef, Shape, TensorType};
+use tonnage_core::{DType, OpDef, Shape, TensorType};
 
 use super::inv::{self, INV};
-use super::lu::Factor;
 use super::matrix::square;
-use super::solve::{FactoredMatrix, factors_bytes, for_each_factored};
-use crate::emit;
 use crate::infer::{along, cost, elements, inputs, no_attrs, real};
-use crate::number::with_real;
 use crate::tile::{Ending, pass};
+use crate::{OpId, emit};
 
 /// `a [.., n, n] -> (sign [..], log of size [..])`
 pub static SLOGDET: OpDef = OpDef {
+    id: OpId::Slogdet as u16,
     name: "slogdet",
     doc: "The sign of the determinant of a square matrix, and the logarithm of its size.",
     infer,
@@ -33,28 +30,18 @@ pub static SLOGDET: OpDef = OpDef {
         AxisMap { outputs: vec![one.clone(), one], summed: Vec::new() }
     },
     mem: Mem::Alloc,
-    scratch: |call, threads| {
-        let batch = batch_type("slogdet", call).map_or(0, |ty| elements(&ty)) as usize;
-        let dtype = call.inputs.first().map_or(DType::F64, |ty| ty.dtype);
-        Bytes::of(pairs_bytes(batch, dtype)) + factors_bytes(call, threads)
-    },
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Costly,
     cost: factor_cost,
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Slices(|k| with_real!("slogdet", k.inputs[0].dtype, T => kernel::<T>(k))),
+    lower: Lower::Kernel,
     samples: inv::samples,
 };
 
-/// Both results of every matrix side by side: threads share one slice.
-fn pairs_bytes(batch: usize, dtype: DType) -> usize {
-    (batch * 2 * dtype.size()).next_multiple_of(64)
-}
-
 /// What is left of a batch of square matrices that become one number each.
-pub(super) fn batch_type(op: &'static str, call: &Call) -> Result<TensorType> {
+pub fn batch_type(op: &'static str, call: &Call) -> Result<TensorType> {
     let [a] = inputs(op, call)?;
     no_attrs(op, call)?;
     real(op, a)?;
@@ -63,6 +50,7 @@ pub(super) fn batch_type(op: &'static str, call: &Call) -> Result<TensorType> {
     Ok(TensorType { dtype: a.dtype, shape: batch })
 }
 
+/// Axes of results that have the leading axes alone.
 pub(super) fn batch_only(call: &Call) -> Vec<AxisOf> {
     (0..call.inputs[0].shape.rank().saturating_sub(2)).map(|a| along(&[(0, a)])).collect()
 }
@@ -80,35 +68,6 @@ pub(super) fn factor_cost(call: &Call) -> Cost {
 fn infer(call: &Call) -> Result<Types> {
     let one = batch_type("slogdet", call)?;
     Ok(smallvec![one.clone(), one])
-}
-
-/// The sign and the logarithm of the product of the diagonal of U.
-fn sign_and_log<T: Factor>(it: &FactoredMatrix<T>) -> (f64, f64) {
-    let diagonal = (0..it.n).map(|i| it.factors[i * it.n + i].to_scalar().to_f64());
-    let start = (if it.made.odd { -1.0 } else { 1.0 }, 0.0);
-    diagonal.fold(start, |(sign, log), x| {
-        let own = if x == 0.0 { 0.0 } else { x.signum() };
-        (sign * own, log + x.abs().ln())
-    })
-}
-
-fn kernel<T: Factor>(k: &mut Kernel) -> Result<()> {
-    let a = &k.inputs[0];
-    let [signs, logs] = &mut *k.outputs else {
-        return Err(bad_argument("slogdet", "the kernel was lent no two outputs", "report this"));
-    };
-    let (signs, logs) = (signs.slice::<T>(), logs.slice::<T>());
-    let (pairs, workspace) = k.scratch.split_at_mut(pairs_bytes(logs.len(), T::DTYPE));
-    let pairs = &mut bytemuck::cast_slice_mut::<u8, [T; 2]>(pairs)[..logs.len()];
-    for_each_factored::<T, [T; 2]>(a, (pairs, 1, 0), workspace, k.workers, &|it, out, _| {
-        let (sign, log) = sign_and_log(&it);
-        out[0] = [sign, log].map(|x| T::from_scalar(x.into()));
-        Ok(())
-    })?;
-    for ((pair, sign), log) in pairs.iter().zip(signs).zip(logs) {
-        [*sign, *log] = *pair;
-    }
-    Ok(())
 }
 
 /// g times the transposed inverse; the sign has no slope.

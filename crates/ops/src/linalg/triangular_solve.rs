@@ -4,32 +4,27 @@
 //! transpose of a lower one, so U X = B is solved by passing U's transposed view and asking for the
 //! transpose. A diagonal element of 0 is an error, found before anything is written.
 
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Values};
-use tonnage_core::{Attrs, Bytes, Call, DType, Emit, OpDef, TensorType};
+use tonnage_core::{Attrs, DType, Emit, OpDef, TensorType};
 
-use super::field::Field;
 use super::matmul::MATMUL;
-use super::matrix::{dims, each_in_slot, for_batch, inside};
-use super::substitute::{BlockWorkspace, Triangle, held_to_solve, workspace_bytes};
 use super::system::{self, side, transposed};
 use super::tril::TRIL;
+use crate::OpId;
 use crate::infer::{cost, elements};
 use crate::math::neg::NEG;
-use crate::number::with_real;
-use crate::strided::{self, Positions};
 
 /// `(a [.., n, n], b [.., n, m]) -> x [.., n, m]`; whether `a` is transposed as [`Attrs::Matmul`], whose
 /// other half must be false.
 pub static TRIANGULAR_SOLVE: OpDef = OpDef {
+    id: OpId::TriangularSolve as u16,
     name: "triangular_solve",
     doc: "The solution of a lower triangular system, or of its transpose.",
     infer: system::infer,
     axes: system::axes,
     mem: Mem::Reuse(&[1]),
-    scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).always()]]),
     remat: Remat::Costly,
     cost: |call| {
@@ -40,7 +35,7 @@ pub static TRIANGULAR_SOLVE: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -60,57 +55,6 @@ fn grad(emit: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> 
     }
     grads[1] = Some(Cotangent::Dense(of_b));
     Ok(grads)
-}
-
-fn slot(n: usize, width: usize, dtype: DType, threads: usize) -> usize {
-    workspace_bytes(n, width, held_to_solve(n, width), dtype, threads)
-}
-
-fn scratch(call: &Call, threads: usize) -> Bytes {
-    let most = call.inputs.get(1).and_then(|b| Some((b.shape.most()?, b.dtype)));
-    let Some((sizes, dtype)) = most else { return Bytes::ZERO };
-    match dims("triangular_solve", &sizes) {
-        Ok((batch, n, width)) => {
-            for_batch(batch, threads, slot(n, width, dtype, inside(batch, threads)))
-        }
-        Err(_) => Bytes::ZERO,
-    }
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_real!("triangular_solve", k.outputs[0].dtype, T => solve::<T>(k))
-}
-
-fn solve<T: Field>(k: &mut Kernel) -> Result<()> {
-    let transposed = transposed("triangular_solve", k.attrs)?;
-    let (a, workers): (&In, _) = (&k.inputs[0], k.workers);
-    let (batch, n, width) = dims("triangular_solve", &k.outputs[0].sizes)?;
-    let rank = a.layout.sizes.len();
-    let starts = strided::axes(&a.layout, 0..rank - 2);
-    let starts = Positions::of(starts);
-    let steps = [a.layout.strides[rank - 2], a.layout.strides[rank - 1]];
-    let triangle = |number| {
-        let (data, start) = (a.slice::<T>(), starts.at(number));
-        Triangle { data, start, steps, n, transposed, unit: false }
-    };
-    for matrix in 0..batch {
-        if let Some(column) = triangle(matrix).singular() {
-            let help = "its diagonal has a 0; check what made it".into();
-            let (op, needed) = ("triangular_solve", "invertible");
-            return Err(ErrorKind::Singular { op, matrix, column, needed, help }.into());
-        }
-    }
-    let b = &k.inputs[1];
-    let given = matches!(b.data, Data::Slice(_));
-    let each = slot(n, width, T::DTYPE, inside(batch, workers.threads()));
-    let out = (k.outputs[0].slice::<T>(), n * width, n * width);
-    each_in_slot(out, (&mut *k.scratch, each), workers, &|number, x, slot, workers| {
-        if given {
-            strided::copy(&b.layout, b.slice::<T>(), number * n * width, x);
-        }
-        let mut workspace = BlockWorkspace::of(slot, n, held_to_solve(n, width));
-        triangle(number).solve(x, width, &mut workspace, workers)
-    })
 }
 
 fn samples() -> Vec<Sample> {

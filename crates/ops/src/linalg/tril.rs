@@ -4,21 +4,21 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 use tonnage_core::tile::Prim;
 
 use super::matrix::batch_axes;
 use super::triangle;
-use crate::emit;
+use crate::{OpId, emit};
 
 /// `x [.., n, m] -> [.., n, m]`
 pub static TRIL: OpDef = OpDef {
+    id: OpId::Tril as u16,
     name: "tril",
     doc: "The lower triangle of a matrix: what is on a diagonal and below it, zeros above.",
     infer: triangle::infer,
     axes: batch_axes,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: triangle::cost,

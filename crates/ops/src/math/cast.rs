@@ -8,22 +8,20 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
 use tonnage_core::tile::{Prim, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};
 
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// Every element in another dtype.
 pub static CAST: OpDef = OpDef {
+    id: OpId::Cast as u16,
     name: "cast",
     doc: "Every element in another dtype.",
     infer,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost,

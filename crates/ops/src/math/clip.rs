@@ -10,23 +10,23 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values, no_scratch,
+    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
 };
 use tonnage_core::tile::{Prim, Reg, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};
 
 use super::relu_grad::bits_type;
-use crate::rules;
 use crate::tile::{Chain, RuleInput, slope};
+use crate::{OpId, rules};
 
 /// `(x, low, high) -> ` every element kept between the bounds.
 pub static CLIP: OpDef = OpDef {
+    id: OpId::Clip as u16,
     name: "clip",
     doc: "Every element kept between two bounds, all broadcast; NaN stays NaN.",
     infer,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves {
         alternatives: &[
             &[Save::Input(0).always(), Save::Input(1).always(), Save::Input(2).always()],

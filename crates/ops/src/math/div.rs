@@ -5,21 +5,21 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The quotient of two tensors, broadcast; integers are cut off towards zero, and 0 where the
 /// divisor is 0.
 pub static DIV: OpDef = OpDef {
+    id: OpId::Div as u16,
     name: "div",
     doc: "The quotient of two tensors, broadcast; integers are cut off towards zero, and 0 where the divisor is 0.",
     infer: rules::infer::binary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always(), Save::Output(0).needed_by(1)]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_number, Prim::Div.flops()),

@@ -4,20 +4,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::{Prim, Reg};
 
 use crate::tile::{Chain, RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The quotient of two tensors, broadcast, and 0 where the divisor is 0.
 pub static DIVIDE_NO_NAN: OpDef = OpDef {
+    id: OpId::DivideNoNan as u16,
     name: "divide_no_nan",
     doc: "The quotient of two tensors, broadcast, and 0 where the divisor is 0.",
     infer: rules::infer::binary_float,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always(), Save::Output(0).needed_by(1)]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_float, Prim::Div.flops()),

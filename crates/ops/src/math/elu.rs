@@ -7,24 +7,22 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types};
 use tonnage_core::tile::{Prim, TileProgram};
 use tonnage_core::{OpDef, Scalar};
 
 use super::leaky_relu::number;
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// Every element, or a number times exp(x) - 1 where it is negative.
 pub static ELU: OpDef = OpDef {
+    id: OpId::Elu as u16,
     name: "elu",
     doc: "Every element, or a number times exp(x) - 1 where it is negative.",
     infer,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 13),

@@ -5,23 +5,21 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{DType, OpDef, TensorType};
 
-use crate::rules;
 use crate::tile::{Chain, RuleInput, slope};
+use crate::{OpId, rules};
 
 /// The product of two tensors and a third added to it.
 pub static FMA: OpDef = OpDef {
+    id: OpId::Fma as u16,
     name: "fma",
     doc: "a * b + c, broadcast; rounded once where the machine can.",
     infer,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1, 2]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).needed_by(0), Save::Input(0).needed_by(1)]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, infer, 2),

@@ -4,20 +4,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// gelu by a hyperbolic tangent: x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3)).
 pub static GELU_TANH: OpDef = OpDef {
+    id: OpId::GeluTanh as u16,
     name: "gelu_tanh",
     doc: "gelu by a hyperbolic tangent: x * sigmoid(2 * sqrt(2 / pi) * (x + 0.044715 * x^3)).",
     infer: rules::infer::unary_float,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::GeluTanh.flops()),
@@ -30,6 +30,7 @@ pub static GELU_TANH: OpDef = OpDef {
 
 /// 2 sqrt(2 / pi).
 const K: f64 = 1.5957691216057308;
+
 const CUBIC: f64 = 0.044715;
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

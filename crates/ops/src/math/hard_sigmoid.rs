@@ -7,23 +7,21 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::tile::{Prim, Reg, TileProgram};
 
 use super::relu_grad::bits_type;
 use crate::tile::{Chain, RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// relu6(x + 3) / 6: a sigmoid of straight lines.
 pub static HARD_SIGMOID: OpDef = OpDef {
+    id: OpId::HardSigmoid as u16,
     name: "hard_sigmoid",
     doc: "relu6(x + 3) / 6: a sigmoid of straight lines.",
     infer: rules::infer::unary_float,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves { alternatives: &[&[Save::Output(0).always()], &[Save::Aux(0).always()]], aux },
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 4),

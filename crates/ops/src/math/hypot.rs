@@ -6,20 +6,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The length of the pair of left and right, broadcast, without overflow on the way.
 pub static HYPOT: OpDef = OpDef {
+    id: OpId::Hypot as u16,
     name: "hypot",
     doc: "The length of the pair of left and right, broadcast, without overflow on the way.",
     infer: rules::infer::binary_float,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[
         Save::Input(0).needed_by(0),
         Save::Input(1).needed_by(1),

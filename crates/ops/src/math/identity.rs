@@ -4,21 +4,19 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types};
 use tonnage_core::tile::TileProgram;
 
-use crate::{emit, rules, samples};
+use crate::{OpId, emit, rules, samples};
 
 /// The same values in bytes of their own.
 pub static IDENTITY: OpDef = OpDef {
+    id: OpId::Identity as u16,
     name: "identity",
     doc: "The same values in bytes of their own, close together.",
     infer,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost,

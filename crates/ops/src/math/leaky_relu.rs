@@ -8,24 +8,22 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types};
 use tonnage_core::tile::{Prim, Reg, TileProgram};
 use tonnage_core::{OpDef, Scalar};
 
 use super::relu_grad::bits_type;
 use crate::tile::{Chain, RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// Every element, times a number where it is negative.
 pub static LEAKY_RELU: OpDef = OpDef {
+    id: OpId::LeakyRelu as u16,
     name: "leaky_relu",
     doc: "Every element, times a number where it is negative.",
     infer,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves { alternatives: &[&[Save::Input(0).always()], &[Save::Aux(0).always()]], aux },
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 3),

@@ -6,20 +6,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// What is left of the division that rounds down, broadcast: it has the sign of the divisor.
 pub static MOD: OpDef = OpDef {
+    id: OpId::Mod as u16,
     name: "mod",
     doc: "What is left of the division that rounds down, broadcast: it has the sign of the divisor.",
     infer: rules::infer::binary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).needed_by(1), Save::Input(1).needed_by(1)]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_number, Prim::Mod.flops()),

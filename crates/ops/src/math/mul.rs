@@ -4,20 +4,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The product of two tensors element by element, broadcast; integers wrap around.
 pub static MUL: OpDef = OpDef {
+    id: OpId::Mul as u16,
     name: "mul",
     doc: "The product of two tensors element by element, broadcast; integers wrap around.",
     infer: rules::infer::binary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).needed_by(0), Save::Input(0).needed_by(1)]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_number, Prim::Mul.flops()),

@@ -7,22 +7,22 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::tile::Prim;
 use tonnage_core::{Call, OpDef};
 
 use crate::infer::bad_attrs;
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The slope of `digamma`; its order as [`Attrs::Count`].
 pub static POLYGAMMA: OpDef = OpDef {
+    id: OpId::Polygamma as u16,
     name: "polygamma",
     doc: "The slope of digamma, of a given order: 1 for the first.",
     infer,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Polygamma.flops()),

@@ -7,20 +7,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The left to the power of the right, broadcast.
 pub static POW: OpDef = OpDef {
+    id: OpId::Pow as u16,
     name: "pow",
     doc: "The left to the power of the right, broadcast.",
     infer: rules::infer::binary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[
         Save::Input(0).always(),
         Save::Input(1).always(),

@@ -8,23 +8,21 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::tile::{Prim, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};
 
 use super::relu_grad::{RELU_GRAD, bits_type};
-use crate::{emit, rules, samples};
+use crate::{OpId, emit, rules, samples};
 
 /// Every element, or 0 where it is negative.
 pub static RELU: OpDef = OpDef {
+    id: OpId::Relu as u16,
     name: "relu",
     doc: "Every element, or 0 where it is negative; NaN stays NaN.",
     infer: rules::infer::unary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves { alternatives: &[&[Save::Output(0).always()], &[Save::Aux(0).always()]], aux },
     remat: Remat::Cheap,
     cost,
@@ -64,7 +62,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
             let y = call.output(0)?;
             let zero: TensorType = TensorType::new(y.ty().dtype, ());
             let zero = emit::zeros(e, &zero)?;
-            let positive = emit::binary(e, &super::less::LESS, zero, y)?;
+            let positive = emit::binary(e, &super::comparison::LESS, zero, y)?;
             let g = call.grad()?;
             let zero = emit::number(e, 0, g.ty().dtype)?;
             let inputs = vec![positive, g, zero];

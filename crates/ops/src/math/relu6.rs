@@ -7,23 +7,21 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::tile::{Prim, Reg, TileProgram};
 
 use super::relu_grad::bits_type;
 use crate::tile::{Chain, RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// Every element, kept between 0 and 6; NaN stays NaN.
 pub static RELU6: OpDef = OpDef {
+    id: OpId::Relu6 as u16,
     name: "relu6",
     doc: "Every element, kept between 0 and 6; NaN stays NaN.",
     infer: rules::infer::unary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves { alternatives: &[&[Save::Output(0).always()], &[Save::Aux(0).always()]], aux },
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 2),

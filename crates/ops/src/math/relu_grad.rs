@@ -9,21 +9,20 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
     AxisMap, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
-    no_scratch,
 };
 use tonnage_core::tile::{Form, Prim, TileProgram};
 use tonnage_core::{Attrs, DType, Dim, OpDef, TensorType};
 
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// A gradient where a bit is set, 0 elsewhere.
 pub static RELU_GRAD: OpDef = OpDef {
+    id: OpId::ReluGrad as u16,
     name: "relu_grad",
     doc: "A gradient where a bit is set, 0 elsewhere.",
     infer,
     axes: |call| AxisMap { ..rules::axes::mixed(&[call.inputs[0].shape.rank()]) },
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost,

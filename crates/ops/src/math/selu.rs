@@ -5,21 +5,21 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::{Prim, Reg};
 
 use crate::tile::{Chain, RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// elu with fixed numbers that keep mean and variance: 1.0507 * (x, or 1.6733 * (exp(x) - 1) below
 /// 0).
 pub static SELU: OpDef = OpDef {
+    id: OpId::Selu as u16,
     name: "selu",
     doc: "elu with fixed numbers that keep mean and variance: 1.0507 * (x, or 1.6733 * (exp(x) - 1) below 0).",
     infer: rules::infer::unary_float,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 14),
@@ -31,6 +31,7 @@ pub static SELU: OpDef = OpDef {
 };
 
 const SCALE: f64 = 1.0507009873554805;
+
 const ALPHA: f64 = 1.6732632423543772;
 
 fn program(p: &mut Chain, x: Reg) -> Reg {

@@ -4,19 +4,19 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 use tonnage_core::tile::Prim;
 
-use crate::{emit, rules, samples};
+use crate::{OpId, emit, rules, samples};
 
 /// -1, 0 or 1; zeros keep their sign and NaN stays NaN.
 pub static SIGN: OpDef = OpDef {
+    id: OpId::Sign as u16,
     name: "sign",
     doc: "-1, 0 or 1; zeros keep their sign and NaN stays NaN.",
     infer: rules::infer::unary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Sign.flops()),

@@ -3,21 +3,21 @@
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::{Prim, Reg};
 use tonnage_core::{DType, OpDef};
 
 use crate::tile::{Chain, RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// x / (1 + |x|).
 pub static SOFTSIGN: OpDef = OpDef {
+    id: OpId::Softsign as u16,
     name: "softsign",
     doc: "x / (1 + |x|).",
     infer: rules::infer::unary_float,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, 6),

@@ -6,20 +6,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The square root; NaN below 0.
 pub static SQRT: OpDef = OpDef {
+    id: OpId::Sqrt as u16,
     name: "sqrt",
     doc: "The square root; NaN below 0.",
     infer: rules::infer::unary_float,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost_one(call, Prim::Sqrt.flops()),

@@ -5,20 +5,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::{Prim, Reg};
 
 use crate::tile::{Chain, RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The square of the difference of two tensors, broadcast; integers wrap around.
 pub static SQUARED_DIFFERENCE: OpDef = OpDef {
+    id: OpId::SquaredDifference as u16,
     name: "squared_difference",
     doc: "The square of the difference of two tensors, broadcast; integers wrap around.",
     infer: rules::infer::binary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_number, 2),

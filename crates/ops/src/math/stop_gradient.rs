@@ -1,24 +1,23 @@
 //! `stop_gradient`: the same values; no gradient goes through.
 
 use tonnage_core::OpDef;
-use tonnage_core::emit::Emit;
-use tonnage_core::emit::Value;
+use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall, JvpCall};
 use tonnage_core::layout::Layout;
-use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 
 use super::identity;
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The same values; no gradient goes through.
 pub static STOP_GRADIENT: OpDef = OpDef {
+    id: OpId::StopGradient as u16,
     name: "stop_gradient",
     doc: "The same values, without a copy; no gradient goes through.",
     infer: identity::infer,
     axes: rules::axes::elementwise,
     mem: Mem::View(0),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

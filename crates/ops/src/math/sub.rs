@@ -4,20 +4,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 use tonnage_core::tile::Prim;
 
 use crate::tile::{RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The difference of two tensors, broadcast; integers wrap around.
 pub static SUB: OpDef = OpDef {
+    id: OpId::Sub as u16,
     name: "sub",
     doc: "The difference of two tensors, broadcast; integers wrap around.",
     infer: rules::infer::binary_number,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_number, Prim::Sub.flops()),

@@ -6,21 +6,21 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
 };
 use tonnage_core::tile::{Prim, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};
 
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// One of two tensors, element by element, as a boolean says.
 pub static WHERE: OpDef = OpDef {
+    id: OpId::Where as u16,
     name: "where",
     doc: "One of two tensors, element by element, as a boolean says; all three are broadcast.",
     infer,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[1, 2]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost,

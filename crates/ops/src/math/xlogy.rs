@@ -6,20 +6,20 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::{Prim, Reg};
 
 use crate::tile::{Chain, RuleInput, slope};
-use crate::{rules, samples};
+use crate::{OpId, rules, samples};
 
 /// The left times the logarithm of the right, broadcast, and 0 where the left is 0.
 pub static XLOGY: OpDef = OpDef {
+    id: OpId::Xlogy as u16,
     name: "xlogy",
     doc: "The left times the logarithm of the right, broadcast, and 0 where the left is 0.",
     infer: rules::infer::binary_float,
     axes: rules::axes::elementwise,
     mem: Mem::Reuse(&[0, 1]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Input(1).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, rules::infer::binary_float, Prim::Log.flops()),

@@ -7,7 +7,4 @@ pub mod pool;
 pub mod resize;
 pub mod rotary;
 pub mod softmax;
-
-mod float;
-mod rows;
-mod window;
+pub mod window;

@@ -3,19 +3,19 @@
 use smallvec::smallvec;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::recipe::Distribution;
-use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types};
 use tonnage_core::{DType, OpDef, Scalar, TensorType};
 
-use crate::rules;
+use crate::{OpId, rules};
 
 /// Random whole numbers from 0 up to, without, a number.
 pub static RANDOM_BELOW: OpDef = OpDef {
+    id: OpId::RandomBelow as u16,
     name: "random_below",
     doc: "Random whole numbers from 0 up to, without, a number; takes no bytes until it is written to.",
     infer,
     axes: |call| rules::axes::mixed(&[infer(call).map_or(0, |t| t[0].shape.rank())]),
     mem: Mem::Recipe,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Costly,
     cost: rules::cost::free,

@@ -3,19 +3,19 @@
 use smallvec::smallvec;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::recipe::Distribution;
-use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types, no_scratch};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types};
 use tonnage_core::{DType, OpDef, TensorType};
 
-use crate::rules;
+use crate::{OpId, rules};
 
 /// Random bits of an integer.
 pub static RANDOM_BITS: OpDef = OpDef {
+    id: OpId::RandomBits as u16,
     name: "random_bits",
     doc: "Random bits of an integer; takes no bytes until it is written to.",
     infer,
     axes: |call| rules::axes::mixed(&[infer(call).map_or(0, |t| t[0].shape.rank())]),
     mem: Mem::Recipe,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Costly,
     cost: rules::cost::free,

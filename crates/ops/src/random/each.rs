@@ -1,16 +1,14 @@
-//! Numbers that are drawn for each element of a parameter: what `random_gamma` and `random_poisson` share.
+//! Numbers that are drawn for each element of a parameter: type rule, axes, cost and samples that `random_gamma` and
+//! `random_poisson` share.
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{AxisMap, Call, Cost, Sample, Types, Values};
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{DType, FromScalar, TensorType, with_element};
+use tonnage_core::{DType, TensorType};
 
-use super::draw::{Draw, check_key, read_key};
+use super::check_key;
 use crate::infer::{cost, dtype, elements, inputs, no_attrs};
 use crate::rules;
-use crate::strided::Positions;
 
 /// `(parameter [..], key u32 [2]) -> [..]`
 pub fn infer(call: &Call) -> Result<Types> {
@@ -30,23 +28,6 @@ pub fn axes(call: &Call) -> AxisMap {
 pub fn weight(call: &Call) -> Cost {
     let flops = call.inputs.first().map_or(0, elements).saturating_mul(200);
     cost(flops, call.inputs.iter().chain(call.inputs))
-}
-
-/// One number for each element, by its parameter and draws of its own.
-pub fn draw(k: &mut Kernel, one: fn(f64, &mut Draw) -> f64) -> Result<()> {
-    let (parameter, key) = (&k.inputs[0], read_key(&k.inputs[1]));
-    with_element!(parameter.dtype, T => {
-        let (data, positions) = (parameter.slice::<T>(), Positions::of(&parameter.layout));
-        for_each_chunk(k.workers, k.outputs[0].slice::<T>(), 256, &|chunk, out| {
-            for (i, to) in out.iter_mut().enumerate() {
-                let number = chunk * 256 + i;
-                let parameter = data[positions.at(number)].to_scalar().to_f64();
-                let drawn = one(parameter, &mut Draw::new(key, number as u64));
-                *to = T::from_scalar(drawn.into());
-            }
-        })?;
-    });
-    Ok(())
 }
 
 /// Parameters of every dtype, small ones and some up to `most`.

@@ -6,13 +6,10 @@
 pub mod below;
 pub mod bits;
 pub mod categorical;
-mod draw;
+pub mod distribution;
 mod each;
 pub mod gamma;
-pub mod normal;
 pub mod poisson;
-pub mod truncated_normal;
-pub mod uniform;
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
@@ -70,4 +67,21 @@ fn samples(distribution: Distribution) -> Vec<Sample> {
         of(DType::F32, &[0, 3]),
         of(DType::F32, &[1025]),
     ]
+}
+
+/// Refuses a key that is not two words.
+fn check_key(op: &'static str, key: &TensorType) -> Result<()> {
+    if key.dtype != DType::U32 {
+        let supported = "u32 for a key";
+        return Err(ErrorKind::DTypeUnsupported { op, dtype: key.dtype, supported }.into());
+    }
+    let needed = tonnage_core::Shape::from([2]);
+    match key.shape == needed {
+        true => Ok(()),
+        false => {
+            let (left, right) = (key.shape.clone(), needed);
+            let help = "a key is two words".into();
+            Err(ErrorKind::ShapeMismatch { op, left, right, help }.into())
+        }
+    }
 }

@@ -1,74 +1,27 @@
 //! `random_poisson`: whole numbers of the Poisson distribution, one for each rate, as floats.
 //!
-//! Small rates by counting how many uniform numbers it takes until their product is small; large ones by Hormann's
-//! transformed rejection (1993). A rate of 0 gives 0, one below 0 or infinite gives NaN.
+//! A rate of 0 gives 0, one below 0 or infinite gives NaN.
 
 use tonnage_core::OpDef;
-use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 
-use super::draw::Draw;
 use super::each;
+use crate::OpId;
 
 /// `(rate [..], key u32 [2]) -> [..]`
 pub static RANDOM_POISSON: OpDef = OpDef {
+    id: OpId::RandomPoisson as u16,
     name: "random_poisson",
     doc: "Whole numbers of the Poisson distribution, one for each rate, as floats.",
     infer: each::infer,
     axes: each::axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Costly,
     cost: each::weight,
     grad: Grad::Stop("a whole number has no gradient"),
     jvp: Jvp::Stop("a whole number has no gradient"),
     fails: Fails::Never,
-    lower: Lower::Slices(|k| each::draw(k, poisson)),
+    lower: Lower::Kernel,
     samples: || each::samples(300.0),
 };
-
-fn poisson(rate: f64, draw: &mut Draw) -> f64 {
-    if rate.is_nan() || rate < 0.0 || rate == f64::INFINITY {
-        return f64::NAN;
-    }
-    if rate < 10.0 {
-        let least = (-rate).exp();
-        let (mut product, mut count) = (1.0, -1.0f64);
-        while product > least {
-            product *= draw.uniforms()[0];
-            count += 1.0;
-        }
-        return count.max(0.0);
-    }
-    let b = 0.931 + 2.53 * rate.sqrt();
-    let a = -0.059 + 0.02483 * b;
-    let inverse = 1.1239 + 1.1328 / (b - 3.4);
-    let squeeze = 0.9277 - 3.6224 / (b - 2.0);
-    loop {
-        let [u, v] = draw.uniforms();
-        let u = u - 0.5;
-        let us = 0.5 - u.abs();
-        let k = ((2.0 * a / us + b) * u + rate + 0.43).floor();
-        if us >= 0.07 && v <= squeeze {
-            return k;
-        }
-        if k < 0.0 || us < 0.013 && v > us {
-            continue;
-        }
-        let weight = v.ln() + inverse.ln() - (a / (us * us) + b).ln();
-        if weight <= k * rate.ln() - rate - log_factorial(k) {
-            return k;
-        }
-    }
-}
-
-/// ln k!, by Stirling's series above a table's reach.
-fn log_factorial(k: f64) -> f64 {
-    if k < 10.0 {
-        return (2..=k as u32).map(|i| f64::from(i).ln()).sum();
-    }
-    let x = k + 1.0;
-    let z = 1.0 / (x * x);
-    let rest = (1.0 / 12.0 - z * (1.0 / 360.0 - z / 1260.0)) / x;
-    (x - 0.5) * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI).ln() + rest
-}

@@ -7,16 +7,16 @@ use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{DType, OpDef, TensorType};
 
 use crate::tile::Chain;
-use crate::{rules, tile};
+use crate::{OpId, rules};
 
 /// How many elements over some axes are not 0.
 pub static COUNT_NONZERO: OpDef = OpDef {
+    id: OpId::CountNonzero as u16,
     name: "count_nonzero",
     doc: "How many elements over some axes are not 0 (or true), as i64.",
     infer,
     axes: |call| rules::axes::reduction(call, true),
     mem: Mem::Alloc,
-    scratch: tile::reduction_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| super::cost(call, infer, 2),

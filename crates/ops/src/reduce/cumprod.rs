@@ -12,23 +12,23 @@ use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves
 
 use super::linear_recurrence::LINEAR_RECURRENCE;
 use super::scan::{self, ScanAttrs};
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// Running products along an axis.
 pub static CUMPROD: OpDef = OpDef {
+    id: OpId::Cumprod as u16,
     name: "cumprod",
     doc: "Running products along an axis, from either end, with or without the element itself.",
     infer: scan::infer,
     axes: scan::axes,
     mem: Mem::Reuse(&[0]),
-    scratch: scan::scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| rules::cost::elementwise(call, &call.inputs[..1], 1),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Slices(|k| scan::kernel("cumprod", k, true)),
+    lower: Lower::Kernel,
     samples,
 };
 

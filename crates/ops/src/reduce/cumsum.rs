@@ -8,23 +8,23 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 
 use super::scan::{self, ScanAttrs};
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// Running sums along an axis.
 pub static CUMSUM: OpDef = OpDef {
+    id: OpId::Cumsum as u16,
     name: "cumsum",
     doc: "Running sums along an axis, from either end, with or without the element itself.",
     infer: scan::infer,
     axes: scan::axes,
     mem: Mem::Reuse(&[0]),
-    scratch: scan::scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| rules::cost::elementwise(call, &call.inputs[..1], 1),
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::Never,
-    lower: Lower::Slices(|k| scan::kernel("cumsum", k, false)),
+    lower: Lower::Kernel,
     samples: scan::samples,
 };
 

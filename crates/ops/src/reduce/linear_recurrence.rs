@@ -9,36 +9,29 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{Data, In, Kernel};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
-    no_scratch,
 };
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{DType, OpDef, TensorType, Workers, bf16, f16};
+use tonnage_core::{DType, OpDef, TensorType};
 
-use super::scan::{self, Running, ScanAttrs};
-use crate::parallel::{rows_at_once, strides};
-use crate::{emit, rules, strided};
-
-/// Columns that run side by side.
-const WIDTH: usize = 128;
+use super::scan::{self, ScanAttrs};
+use crate::{OpId, emit, rules};
 
 /// `(a, b) -> y`
 pub static LINEAR_RECURRENCE: OpDef = OpDef {
+    id: OpId::LinearRecurrence as u16,
     name: "linear_recurrence",
     doc: "y[i] = b[i] + a[i] * y[i - 1] along an axis, from either end.",
     infer,
     axes,
     mem: Mem::Reuse(&[1]),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).needed_by(0)]]),
     remat: Remat::Costly,
     cost: |call| rules::cost::elementwise(call, &call.inputs[..1], 2),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -87,76 +80,6 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         false => None,
     };
     Ok(vec![of_a, if call.needs[1] { emit::dense(s) } else { None }])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    match k.outputs[0].dtype {
-        DType::F64 => run::<f64>(k),
-        DType::F16 => run::<f16>(k),
-        DType::BF16 => run::<bf16>(k),
-        // The type rule lets floats through alone.
-        _ => run::<f32>(k),
-    }
-}
-
-fn run<T: Running<Wide = f64>>(k: &mut Kernel) -> Result<()> {
-    let Attrs::Scan { axis, exclusive, reverse } = *k.attrs else { return Ok(()) };
-    let (a, b) = (&k.inputs[0], &k.inputs[1]);
-    let (sizes, out) = k.outputs[0].parts::<T>();
-    let n = sizes[axis];
-    let inner: usize = sizes[axis + 1..].iter().product();
-    if out.is_empty() {
-        return Ok(());
-    }
-    let at_once = rows_at_once(n * inner);
-    for_each_chunk(k.workers, out, n * inner * at_once, &|chunk, blocks| {
-        for (i, block) in blocks.chunks_mut(n * inner).enumerate() {
-            let first = (chunk * at_once + i) * n * inner;
-            let job = RecurrenceJob { a, b, n, inner, exclusive, reverse, workers: k.workers };
-            job.run::<T>(first, block);
-        }
-    })
-}
-
-struct RecurrenceJob<'a> {
-    a: &'a In<'a>,
-    b: &'a In<'a>,
-    n: usize,
-    inner: usize,
-    exclusive: bool,
-    reverse: bool,
-    workers: &'a dyn Workers,
-}
-
-impl RecurrenceJob<'_> {
-    fn run<T: Running<Wide = f64>>(&self, first: usize, block: &mut [T]) {
-        let mut factors = [T::narrow(0.0); WIDTH];
-        let mut column = 0;
-        while column < self.inner {
-            let count = WIDTH.min(self.inner - column);
-            let mut held = [0.0; WIDTH];
-            for range in strides(self.workers, 0..self.n, count) {
-                for i in range {
-                    let i = if self.reverse { self.n - 1 - i } else { i };
-                    let at = i * self.inner + column;
-                    let row = &mut block[at..at + count];
-                    if let Data::Slice(_) = self.b.data {
-                        strided::copy(&self.b.layout, self.b.slice::<T>(), first + at, row);
-                    }
-                    let factors = &mut factors[..count];
-                    strided::copy(&self.a.layout, self.a.slice::<T>(), first + at, factors);
-                    for ((x, factor), held) in row.iter_mut().zip(factors).zip(&mut held) {
-                        let factor = factor.wide();
-                        // An exclusive factor waits for the next value.
-                        let made = x.wide() + if self.exclusive { *held } else { factor * *held };
-                        *x = T::narrow(made);
-                        *held = if self.exclusive { factor * made } else { made };
-                    }
-                }
-            }
-            column += count;
-        }
-    }
 }
 
 fn samples() -> Vec<Sample> {

@@ -7,21 +7,21 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::{Prim, Reduction};
 
 use crate::math::stop_gradient::STOP_GRADIENT;
 use crate::tile::{Ending, pass};
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// The logarithm of the sum of exponentials over some axes.
 pub static LOGSUMEXP: OpDef = OpDef {
+    id: OpId::Logsumexp as u16,
     name: "logsumexp",
     doc: "The logarithm of the sum of exponentials over some axes, without overflow on the way.",
     infer: super::of_float,
     axes: |call| rules::axes::reduction(call, false),
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_float, 12),

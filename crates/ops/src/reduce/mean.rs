@@ -9,16 +9,16 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 use tonnage_core::tile::Reduction;
 
-use crate::{emit, rules, tile};
+use crate::{OpId, emit, rules};
 
 /// The mean over some axes; the mean of nothing is NaN.
 pub static MEAN: OpDef = OpDef {
+    id: OpId::Mean as u16,
     name: "mean",
     doc: "The mean over some axes; the mean of nothing is NaN.",
     infer: super::of_float,
     axes: |call| rules::axes::reduction(call, false),
     mem: Mem::Alloc,
-    scratch: tile::reduction_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_float, 1),

@@ -1,23 +1,19 @@
 //! Reductions over any axes: tile programs that close with a reduction; and scans along one axis.
 
-pub mod all;
-pub mod any;
 pub mod arg;
-pub mod argmax;
-pub mod argmin;
 pub mod count_nonzero;
 pub mod cumprod;
 pub mod cumsum;
+pub mod extremum;
 pub mod linear_recurrence;
 pub mod logsumexp;
-pub mod max;
 pub mod mean;
-pub mod min;
 pub mod norm;
 pub mod prod;
-mod scan;
+pub mod scan;
 pub mod std_;
 pub mod sum;
+pub mod truth;
 pub mod var;
 
 use smallvec::smallvec;

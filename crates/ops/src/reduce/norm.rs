@@ -10,22 +10,22 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
-    AxisMap, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, no_scratch,
+    AxisMap, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
 };
 use tonnage_core::tile::{Prim, Reduction, Reg};
 use tonnage_core::{OpDef, Scalar, Sizes, TensorType};
 
 use crate::tile::{Chain, Ending, pass};
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// The length of vectors over some axes.
 pub static NORM: OpDef = OpDef {
+    id: OpId::Norm as u16,
     name: "norm",
     doc: "The length of vectors over some axes: the p-th root of the sum of p-th powers.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, infer, 3),

@@ -13,16 +13,16 @@ use tonnage_core::{OpDef, Shape, Sizes};
 
 use super::cumprod::CUMPROD;
 use crate::tile::{Ending, pass};
-use crate::{emit, rules, tile};
+use crate::{OpId, emit, rules};
 
 /// Multiplied over some axes; the product of nothing is 1.
 pub static PROD: OpDef = OpDef {
+    id: OpId::Prod as u16,
     name: "prod",
     doc: "Multiplied over some axes; the product of nothing is 1.",
     infer: super::of_number,
     axes: |call| rules::axes::reduction(call, false),
     mem: Mem::Alloc,
-    scratch: tile::reduction_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_number, 1),

@@ -7,21 +7,21 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, no_scratch};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves};
 use tonnage_core::tile::Prim;
 
 use super::var::{distances, variance};
 use crate::math::divide_no_nan::DIVIDE_NO_NAN;
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// The standard deviation over some axes.
 pub static STD: OpDef = OpDef {
+    id: OpId::Std as u16,
     name: "std",
     doc: "The standard deviation over some axes: the root of the variance.",
     infer: super::of_float,
     axes: |call| rules::axes::reduction(call, false),
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(0).always(), Save::Output(0).always()]]),
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_float, 4),

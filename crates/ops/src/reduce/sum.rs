@@ -10,16 +10,16 @@ use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 use tonnage_core::tile::Reduction;
 
-use crate::{emit, rules, tile};
+use crate::{OpId, emit, rules};
 
 /// Added up over some axes; the sum of nothing is 0.
 pub static SUM: OpDef = OpDef {
+    id: OpId::Sum as u16,
     name: "sum",
     doc: "Added up over some axes; the sum of nothing is 0.",
     infer: super::of_number,
     axes: |call| rules::axes::reduction(call, true),
     mem: Mem::Alloc,
-    scratch: tile::reduction_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| super::cost(call, super::of_number, 1),

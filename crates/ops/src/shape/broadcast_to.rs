@@ -7,20 +7,20 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
 };
 use tonnage_core::{DType, OpDef, Shape, TensorType};
 
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// Broadcast to a shape.
 pub static BROADCAST_TO: OpDef = OpDef {
+    id: OpId::BroadcastTo as u16,
     name: "broadcast_to",
     doc: "Broadcast to a shape, without a copy: lengths of 1 and new leading axes repeat.",
     infer,
     axes,
     mem: Mem::View(0),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

@@ -5,28 +5,22 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
-    no_scratch,
 };
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{DType, Dim, Element, OpDef, TensorType, Workers};
+use tonnage_core::{DType, Dim, OpDef, TensorType};
 
 use super::diag_part::{DIAG_PART, diagonal_length};
-use crate::number::with_width;
-use crate::parallel::rows_at_once;
-use crate::strided::Positions;
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// `v [.., k] -> [.., rows, columns]`
 pub static DIAG: OpDef = OpDef {
+    id: OpId::Diag as u16,
     name: "diag",
     doc: "Matrices with a vector on a diagonal and zeros elsewhere.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {
@@ -36,7 +30,7 @@ pub static DIAG: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -78,39 +72,6 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let (_, _, diagonal) = asked(&call.call())?;
     let g = call.grad()?;
     Ok(vec![emit::dense(e.apply(&DIAG_PART, vec![g], Attrs::Diagonal(diagonal))?)])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let Attrs::Diag { diagonal, .. } = *k.attrs else { return Ok(()) };
-    let (v, out) = (&k.inputs[0], &mut k.outputs[0]);
-    let [.., rows, columns] = out.sizes[..] else { return Ok(()) };
-    with_width!(v.dtype, T => put::<T>(v, diagonal, rows, columns, out.slice(), k.workers))
-}
-
-fn put<T: Element>(
-    v: &In,
-    diagonal: i64,
-    rows: usize,
-    columns: usize,
-    out: &mut [T],
-    workers: &dyn Workers,
-) -> Result<()> {
-    let (data, positions) = (v.slice::<T>(), Positions::of(&v.layout));
-    let length = v.layout.sizes.last().copied().unwrap_or(0);
-    // Below the main diagonal the first element stands in a later row.
-    let first = diagonal.min(0).unsigned_abs() as usize;
-    let at_once = rows_at_once(columns);
-    for_each_chunk(workers, out, (columns * at_once).max(1), &|chunk, out| {
-        // All zero bits are zero, or false, in every dtype.
-        out.fill(T::zeroed());
-        for (i, row) in out.chunks_mut(columns).enumerate() {
-            let number = chunk * at_once + i;
-            let (matrix, r) = (number / rows, number % rows);
-            if let Some(at) = r.checked_sub(first).filter(|at| *at < length) {
-                row[(r as i64 + diagonal) as usize] = data[positions.at(matrix * length + at)];
-            }
-        }
-    })
 }
 
 fn samples() -> Vec<Sample> {

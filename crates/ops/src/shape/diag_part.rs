@@ -7,21 +7,21 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
 };
 use tonnage_core::{DType, Dim, OpDef, TensorType};
 
 use super::diag::DIAG;
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// `x [.., rows, columns] -> [.., k]`
 pub static DIAG_PART: OpDef = OpDef {
+    id: OpId::DiagPart as u16,
     name: "diag_part",
     doc: "A diagonal of matrices as a vector, without a copy.",
     infer,
     axes,
     mem: Mem::View(0),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

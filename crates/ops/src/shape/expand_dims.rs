@@ -7,20 +7,20 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
 };
 use tonnage_core::{DType, OpDef, Sizes, TensorType};
 
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// New axes of length 1, where they stand in the result.
 pub static EXPAND_DIMS: OpDef = OpDef {
+    id: OpId::ExpandDims as u16,
     name: "expand_dims",
     doc: "New axes of length 1, without a copy.",
     infer,
     axes,
     mem: Mem::View(0),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

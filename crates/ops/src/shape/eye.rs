@@ -5,23 +5,21 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Generator, Recipe};
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
 use tonnage_core::tile::Prim;
 use tonnage_core::{DType, Dim, OpDef, Scalar, Shape, TensorType};
 
-use crate::rules;
 use crate::tile::Chain;
+use crate::{OpId, rules};
 
 /// A matrix with ones on a diagonal.
 pub static EYE: OpDef = OpDef {
+    id: OpId::Eye as u16,
     name: "eye",
     doc: "A matrix with ones on a diagonal; takes no bytes until it is written to.",
     infer,
     axes: |_| rules::axes::mixed(&[2]),
     mem: Mem::Recipe,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

@@ -4,21 +4,19 @@ use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::recipe::Recipe;
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
 use tonnage_core::{DType, OpDef, Scalar, TensorType};
 
-use crate::rules;
+use crate::{OpId, rules};
 
 /// One value everywhere.
 pub static FILL: OpDef = OpDef {
+    id: OpId::Fill as u16,
     name: "fill",
     doc: "One value everywhere; takes no bytes until it is written to.",
     infer,
     axes: |call| rules::axes::mixed(&[infer(call).map_or(0, |t| t[0].shape.rank())]),
     mem: Mem::Recipe,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

@@ -5,23 +5,20 @@
 
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::error::{ErrorKind, Result, bad_argument};
-use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
-};
-use tonnage_core::{DType, Dim, FromScalar, OpDef, Scalar, Shape, TensorType, with_element};
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
+use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
-use crate::rules;
+use crate::{OpId, rules};
 
 /// Lengths of axes as a vector of numbers.
 pub static LENGTHS: OpDef = OpDef {
+    id: OpId::Lengths as u16,
     name: "lengths",
     doc: "Lengths of axes as a vector of numbers.",
     infer,
     axes: |_| rules::axes::mixed(&[1]),
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {
@@ -31,7 +28,7 @@ pub static LENGTHS: OpDef = OpDef {
     grad: Grad::Stop("it has no inputs"),
     jvp: Jvp::Stop("it has no inputs"),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -45,25 +42,6 @@ fn infer(call: &Call) -> Result<Types> {
         return Err(ErrorKind::DTypeUnsupported { op: call.op, dtype: *dtype, supported }.into());
     }
     Ok(smallvec![TensorType::new(*dtype, [of.rank()])])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let Attrs::Lengths { of, dtype } = k.attrs else { return Ok(()) };
-    let out = &mut k.outputs[0];
-    with_element!(*dtype, T => {
-        for (to, dim) in out.slice::<T>().iter_mut().zip(of.iter()) {
-            let Some(n) = dim.known() else {
-                let what = format!("the length {dim} is open");
-                return Err(bad_argument("lengths", what, "plan for known sizes first"));
-            };
-            if !Scalar::from(n).fits(*dtype) {
-                let what = format!("the length {n} does not fit {dtype}");
-                return Err(bad_argument("lengths", what, "ask for a wider dtype"));
-            }
-            *to = T::from_scalar(n.into());
-        }
-    });
-    Ok(())
 }
 
 fn samples() -> Vec<Sample> {

@@ -25,4 +25,3 @@ pub mod stack;
 pub mod tile;
 pub mod transpose;
 pub mod unstack;
-mod window;

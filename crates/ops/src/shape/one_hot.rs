@@ -8,23 +8,22 @@ use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, Values,
-    no_scratch,
 };
 use tonnage_core::tile::Prim;
 use tonnage_core::{DType, Dim, OpDef, Scalar, Shape, TensorType};
 
 use super::range::RANGE;
 use crate::tile::{Ending, pass};
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// A new last axis with a number at the position that an index names.
 pub static ONE_HOT: OpDef = OpDef {
+    id: OpId::OneHot as u16,
     name: "one_hot",
     doc: "A new last axis with one number at the position that an index names, and another elsewhere.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {

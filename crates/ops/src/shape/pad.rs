@@ -5,32 +5,23 @@ use tonnage_core::attrs::{Attrs, AxisSlice, PadMode};
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel};
-use tonnage_core::layout::Slice;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
-    no_scratch,
 };
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{
-    DType, Dim, Element, FromScalar, OpDef, Scalar, TensorType, Workers, with_element,
-};
+use tonnage_core::{DType, Dim, OpDef, Scalar, TensorType};
 
 use super::fold_padding::FOLD_PADDING;
 use super::slice::SLICE;
-use super::window;
-use crate::number::with_width;
-use crate::parallel::{rows_at_once, strides};
-use crate::{emit, infer, rules, strided};
+use crate::{OpId, emit, infer, rules};
 
 /// Elements around a tensor.
 pub static PAD: OpDef = OpDef {
+    id: OpId::Pad as u16,
     name: "pad",
     doc: "Elements around a tensor: a number, or the tensor itself as in a mirror.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {
@@ -40,7 +31,7 @@ pub static PAD: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -116,70 +107,6 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         _ => e.apply(&FOLD_PADDING, vec![g], call.attrs.clone())?,
     };
     Ok(vec![emit::dense(made)])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let Attrs::Pad { widths, padding } = k.attrs else { return Ok(()) };
-    let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
-    match padding {
-        PadMode::Constant(value) => {
-            let centred = |i: usize| Slice { start: widths[i][0], len: x.layout.sizes[i], step: 1 };
-            with_element!(x.dtype, T => {
-                let (sizes, out) = out.parts::<T>();
-                window::put::<T>(x, &centred, sizes, T::from_scalar(*value), out, k.workers)?;
-            });
-        }
-        mirror => with_width!(x.dtype, T => {
-            let (sizes, out) = out.parts::<T>();
-            reflect::<T>(x, widths, *mirror, sizes, out, k.workers)?;
-        }),
-    }
-    Ok(())
-}
-
-/// Which element of `n` a mirror shows at a position of the padded axis.
-fn mirrored(at: usize, before: usize, n: usize, padding: PadMode) -> usize {
-    // Beside the outermost element, or on it.
-    let beside = matches!(padding, PadMode::Symmetric) as usize;
-    match at {
-        at if at < before => before - at - beside,
-        at if at < before + n => at - before,
-        at => 2 * n - 2 + beside - (at - before),
-    }
-}
-
-fn reflect<T: Element>(
-    x: &In,
-    widths: &[[usize; 2]],
-    padding: PadMode,
-    sizes: &[usize],
-    out: &mut [T],
-    workers: &dyn Workers,
-) -> Result<()> {
-    let Some(last) = sizes.len().checked_sub(1) else {
-        strided::copy(&x.layout, x.slice::<T>(), 0, out);
-        return Ok(());
-    };
-    let (layout, data, row) = (&x.layout, x.slice::<T>(), sizes[last]);
-    let at_once = rows_at_once(row);
-    for_each_chunk(workers, out, (row * at_once).max(1), &|chunk, rows| {
-        for (i, to) in rows.chunks_mut(row).enumerate() {
-            let (mut start, mut number) = (layout.offset as isize, chunk * at_once + i);
-            for axis in (0..last).rev() {
-                let at = number % sizes[axis];
-                number /= sizes[axis];
-                let at = mirrored(at, widths[axis][0], layout.sizes[axis], padding);
-                start += at as isize * layout.strides[axis];
-            }
-            let (n, step) = (layout.sizes[last], layout.strides[last]);
-            for range in strides(workers, 0..row, 1) {
-                for (at, to) in range.clone().zip(&mut to[range]) {
-                    let at = mirrored(at, widths[last][0], n, padding);
-                    *to = data[(start + at as isize * step) as usize];
-                }
-            }
-        }
-    })
 }
 
 fn samples() -> Vec<Sample> {

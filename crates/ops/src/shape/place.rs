@@ -5,27 +5,22 @@ use tonnage_core::attrs::{Attrs, AxisSlice};
 use tonnage_core::emit::Emit;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
-use tonnage_core::layout::Slice;
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
-    no_scratch,
 };
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
 use super::slice::SLICE;
-use super::window;
-use crate::number::with_width;
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// A part put into zeros.
 pub static PLACE: OpDef = OpDef {
+    id: OpId::Place as u16,
     name: "place",
     doc: "A part put into zeros where a slice would take it from.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {
@@ -35,7 +30,7 @@ pub static PLACE: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -70,19 +65,6 @@ fn axes(call: &Call) -> AxisMap {
     };
     let all = slices.iter().zip(shape.iter()).enumerate().map(along).collect();
     AxisMap { outputs: vec![all], summed: Vec::new() }
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let (input, out) = (&k.inputs[0], &mut k.outputs[0]);
-    let Attrs::Place { slices, .. } = k.attrs else { return Ok(()) };
-    // Of known sizes by now.
-    let slice = |axis: usize| slices[axis].known().unwrap_or(Slice { start: 0, len: 0, step: 1 });
-    // All zero bits are zero, or false, in every dtype.
-    with_width!(input.dtype, T => {
-        let (sizes, out) = out.parts::<T>();
-        window::put::<T>(input, &slice, sizes, 0, out, k.workers)?;
-    });
-    Ok(())
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

@@ -4,21 +4,19 @@ use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::recipe::{Generator, Recipe};
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
 use tonnage_core::{DType, OpDef, Scalar, Shape, TensorType};
 
-use crate::rules;
+use crate::{OpId, rules};
 
 /// Counting up or down by a step.
 pub static RANGE: OpDef = OpDef {
+    id: OpId::Range as u16,
     name: "range",
     doc: "Counting up or down by a step; takes no bytes until it is written to.",
     infer,
     axes: |_| rules::axes::mixed(&[1]),
     mem: Mem::Recipe,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

@@ -7,21 +7,20 @@ use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
-    no_scratch,
 };
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
 use super::stack::stacked;
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// Each element along an axis several times in a row.
 pub static REPEAT: OpDef = OpDef {
+    id: OpId::Repeat as u16,
     name: "repeat",
     doc: "Each element along an axis several times in a row.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {

@@ -8,20 +8,20 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
 };
 use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// The same elements in the same order under another shape.
 pub static RESHAPE: OpDef = OpDef {
+    id: OpId::Reshape as u16,
     name: "reshape",
     doc: "The same elements in the same order under another shape, without a copy where they lie in that order.",
     infer,
     axes,
     mem: Mem::View(0),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

@@ -6,20 +6,20 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::layout::{Layout, Slice};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
 };
 use tonnage_core::{DType, OpDef, Sizes, TensorType};
 
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// Backwards along some axes.
 pub static REVERSE: OpDef = OpDef {
+    id: OpId::Reverse as u16,
     name: "reverse",
     doc: "Backwards along some axes, without a copy.",
     infer,
     axes,
     mem: Mem::View(0),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

@@ -4,33 +4,28 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::{In, Kernel};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
-    no_scratch,
 };
-use tonnage_core::workers::for_each_chunk;
-use tonnage_core::{DType, Element, OpDef, TensorType, Workers};
+use tonnage_core::{DType, OpDef, TensorType};
 
-use crate::number::with_width;
-use crate::parallel::GRAIN;
-use crate::{emit, infer, rules, strided};
+use crate::{OpId, emit, infer, rules};
 
 /// Moved along an axis, around its ends.
 pub static ROLL: OpDef = OpDef {
+    id: OpId::Roll as u16,
     name: "roll",
     doc: "Moved along an axis, with what falls off one end coming in at the other.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| Cost { flops: 0, bytes: rules::cost::moved(call, &call.inputs[..1]) },
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples,
 };
 
@@ -60,41 +55,6 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let back = Attrs::Roll { axis, shift: shift.saturating_neg() };
     let g = call.grad()?;
     Ok(vec![emit::dense(e.apply(&ROLL, vec![g], back)?)])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    let Attrs::Roll { axis, shift } = *k.attrs else { return Ok(()) };
-    let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
-    let n = out.sizes[axis];
-    if n > 0 {
-        let inner: usize = out.sizes[axis + 1..].iter().product();
-        let moved = shift.rem_euclid(n as i64) as usize * inner;
-        with_width!(x.dtype, T => roll::<T>(x, moved, n * inner, out.slice(), k.workers))?;
-    }
-    Ok(())
-}
-
-/// Each row of `row` elements moved by `moved` of them.
-fn roll<T: Element>(
-    x: &In,
-    moved: usize,
-    row: usize,
-    out: &mut [T],
-    workers: &dyn Workers,
-) -> Result<()> {
-    let data = x.slice::<T>();
-    for_each_chunk(workers, out, GRAIN, &|chunk, out| {
-        let (mut done, first) = (0, chunk * GRAIN);
-        while done < out.len() {
-            let (start, at) = ((first + done) / row * row, (first + done) % row);
-            // Up to where the row starts over, and up to its end.
-            let (from, end) =
-                if at < moved { (at + row - moved, moved) } else { (at - moved, row) };
-            let count = (end - at).min(out.len() - done);
-            strided::copy(&x.layout, data, start + from, &mut out[done..done + count]);
-            done += count;
-        }
-    })
 }
 
 fn samples() -> Vec<Sample> {

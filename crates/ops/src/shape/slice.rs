@@ -7,21 +7,21 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::layout::{Layout, Slice};
 use tonnage_core::row::{
-    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
+    AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
 };
 use tonnage_core::{DType, OpDef, Shape, TensorType};
 
 use super::place::PLACE;
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// A part of every axis.
 pub static SLICE: OpDef = OpDef {
+    id: OpId::Slice as u16,
     name: "slice",
     doc: "A part of every axis, with steps of either sign, without a copy.",
     infer,
     axes,
     mem: Mem::View(0),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

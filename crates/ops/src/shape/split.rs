@@ -6,22 +6,21 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
-    no_scratch,
 };
 use tonnage_core::{DType, Dim, OpDef, TensorType};
 
 use super::concat::CONCAT;
 use super::slice::SLICE;
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// `whole -> (parts ..)`
 pub static SPLIT: OpDef = OpDef {
+    id: OpId::Split as u16,
     name: "split",
     doc: "A tensor cut along an axis into pieces of given lengths, without a copy.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {

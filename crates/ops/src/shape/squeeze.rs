@@ -6,22 +6,20 @@ use tonnage_core::emit::Emit;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::layout::Layout;
-use tonnage_core::row::{
-    AxisMap, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{AxisMap, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
 use tonnage_core::{DType, OpDef, Sizes, TensorType};
 
 use super::expand_dims::EXPAND_DIMS;
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// Without some axes of length 1.
 pub static SQUEEZE: OpDef = OpDef {
+    id: OpId::Squeeze as u16,
     name: "squeeze",
     doc: "Without some axes of length 1, without a copy.",
     infer,
     axes,
     mem: Mem::View(0),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: rules::cost::free,

@@ -7,22 +7,21 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
-    no_scratch,
 };
 use tonnage_core::{DType, OpDef, Shape, TensorType};
 
 use super::concat::{CONCAT, joined, same_dtype};
 use super::unstack::UNSTACK;
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// `(parts ..) -> whole`
 pub static STACK: OpDef = OpDef {
+    id: OpId::Stack as u16,
     name: "stack",
     doc: "Tensors of one type side by side along a new axis.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {

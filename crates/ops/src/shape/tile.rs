@@ -7,20 +7,19 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
-    no_scratch,
 };
 use tonnage_core::{DType, Dim, OpDef, Shape, Sizes, TensorType};
 
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// A tensor repeated along its axes.
 pub static TILE: OpDef = OpDef {
+    id: OpId::Tile as u16,
     name: "tile",
     doc: "A tensor repeated along its axes.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {

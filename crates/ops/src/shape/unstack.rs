@@ -6,23 +6,22 @@ use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types,
-    no_scratch,
 };
 use tonnage_core::{DType, OpDef, Shape, TensorType};
 
 use super::slice::SLICE;
 use super::split::with_zeros;
 use super::stack::{STACK, stacked};
-use crate::{emit, infer, rules};
+use crate::{OpId, emit, infer, rules};
 
 /// `whole -> (parts ..)`
 pub static UNSTACK: OpDef = OpDef {
+    id: OpId::Unstack as u16,
     name: "unstack",
     doc: "The parts of a tensor along an axis, which they lose, without a copy.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Cheap,
     cost: |call| {

@@ -8,26 +8,23 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
-use tonnage_core::{Bytes, Call, DType, Dim, OpDef, Shape, TensorType};
+use tonnage_core::{Call, DType, Dim, OpDef, Shape, TensorType};
 
 use super::complex::{self, parts};
-use super::real::{RealFft, bin_multiplicity, bins, scratch_of, with_last};
+use super::real::{bin_multiplicity, bins, with_last};
 use super::rfft::RFFT;
-use crate::emit;
 use crate::infer::{bad_attrs, shape};
-use crate::linalg::field::Field;
-use crate::number::with_real;
+use crate::{OpId, emit};
 
 /// `(real [.., n / 2 + 1], imaginary [.., n / 2 + 1]) -> [.., n]`; n as [`Attrs::Shape`] of one axis.
 pub static IRFFT: OpDef = OpDef {
+    id: OpId::Irfft as u16,
     name: "irfft",
     doc: "Real rows from the first half of their Fourier transform.",
     infer,
     axes: |call| complex::rows(call, 1),
     mem: Mem::Alloc,
-    scratch,
     saves: Saves::NOTHING,
     remat: Remat::Costly,
     cost: |call| match length(call.attrs) {
@@ -37,11 +34,12 @@ pub static IRFFT: OpDef = OpDef {
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0, 1]]),
     fails: Fails::Never,
-    lower: Lower::Slices(|k| with_real!("irfft", k.inputs[0].dtype, T => kernel::<T>(k))),
+    lower: Lower::Kernel,
     samples,
 };
 
-fn length(attrs: &Attrs) -> Result<&Dim> {
+/// How many numbers come out.
+pub fn length(attrs: &Attrs) -> Result<&Dim> {
     match attrs {
         Attrs::Shape(shape) => match &shape[..] {
             [n] if !n.is(0) => Ok(n),
@@ -58,26 +56,6 @@ fn infer(call: &Call) -> Result<Types> {
     let help = "half a transform has one element more than half as many as the row";
     shape("irfft", &part.shape, &with_last(part, bins(n)).shape, help)?;
     Ok(smallvec![made])
-}
-
-fn scratch(call: &Call, threads: usize) -> Bytes {
-    let n = length(call.attrs).ok().and_then(Dim::most).unwrap_or(0);
-    call.inputs.first().map_or(Bytes::ZERO, |ty| scratch_of(n, ty.dtype, threads))
-}
-
-fn kernel<T: Field>(k: &mut Kernel) -> Result<()> {
-    let (re, im, out) = (&k.inputs[0], &k.inputs[1], &mut k.outputs[0]);
-    let (sizes, out) = out.parts::<T>();
-    let n = sizes.last().copied().unwrap_or(0);
-    if out.is_empty() {
-        return Ok(());
-    }
-    let mut rest = &mut *k.scratch;
-    let half = RealFft::<T>::of(n, 1.0 / n as f64, &mut rest, k.workers)?;
-    let rows = out.chunks_mut(half.group() * n).enumerate();
-    half.for_each_group(rows, rest, k.workers, &|(number, out), group| {
-        half.inverse([re, im], number * half.group(), out, group)
-    })
 }
 
 /// The transform of the gradient, where each element counts with its mirror image, over the length.

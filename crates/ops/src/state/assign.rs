@@ -4,19 +4,19 @@ use tonnage_core::OpDef;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall, JvpCall};
-use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, no_scratch};
+use tonnage_core::row::{Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Saves};
 use tonnage_core::tile::TileProgram;
 
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// A variable becomes a value.
 pub static ASSIGN: OpDef = OpDef {
+    id: OpId::Assign as u16,
     name: "assign",
     doc: "A variable becomes a value, in place.",
     infer: super::infer,
     axes: rules::axes::elementwise,
     mem: Mem::Update(0),
-    scratch: no_scratch,
     saves: Saves::NOTHING,
     remat: Remat::Never,
     cost,

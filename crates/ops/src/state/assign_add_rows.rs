@@ -5,26 +5,22 @@ use smallvec::smallvec;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
 use tonnage_core::grad::JvpCall;
-use tonnage_core::kernel::Kernel;
-use tonnage_core::row::{
-    Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types, no_scratch,
-};
+use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::{Attrs, OpDef};
 
-use crate::emit;
-use crate::index::rows::{scatter, scatter_axes, scatter_type};
+use crate::index::rows::{scatter_axes, scatter_type};
 use crate::index::scatter_add::{self, SCATTER_ADD};
 use crate::infer::{cost, elements, no_attrs, number};
-use crate::number::{Number, with_number};
+use crate::{OpId, emit};
 
 /// `(variable, indices, rows) -> variable`, along the first axis.
 pub static ASSIGN_ADD_ROWS: OpDef = OpDef {
+    id: OpId::AssignAddRows as u16,
     name: "assign_add_rows",
     doc: "Rows of a variable grow by others, in place; equal indices add up.",
     infer,
     axes: scatter_axes,
     mem: Mem::Update(0),
-    scratch: no_scratch,
     saves: Saves::one_of(&[&[Save::Input(1).always()]]),
     remat: Remat::Never,
     cost: |call: &Call| {
@@ -34,7 +30,7 @@ pub static ASSIGN_ADD_ROWS: OpDef = OpDef {
     grad: Grad::Rule(scatter_add::grad),
     jvp: Jvp::Rule(jvp),
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples: super::row_samples,
 };
 
@@ -43,12 +39,6 @@ fn infer(call: &Call) -> Result<Types> {
     let variable = scatter_type("assign_add_rows", call)?;
     number("assign_add_rows", &variable)?;
     Ok(smallvec![variable])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_number!("assign_add_rows", k.outputs[0].dtype, T => {
-        scatter::<T>("assign_add_rows", k, |to, from| *to = to.plus(from))
-    })
 }
 
 // A new tensor, not the op itself on the tangents: those are nobody's variable.

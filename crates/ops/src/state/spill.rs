@@ -11,35 +11,61 @@
 use tonnage_core::OpDef;
 use tonnage_core::error::Result;
 use tonnage_core::row::{
-    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Transfer, Types, no_scratch,
+    Call, Cost, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Transfer, Types,
 };
 
-use crate::rules;
+use crate::{OpId, rules};
 
 /// A value begins to be written; what comes out lies in the file.
-pub static SPILL: OpDef =
-    row("spill", "A value begins to be written to a file.", Mem::Alloc, Transfer::Write);
+pub static SPILL: OpDef = row(
+    OpId::Spill,
+    "spill",
+    "A value begins to be written to a file.",
+    Mem::Alloc,
+    Transfer::Write,
+);
 
 /// A value and what `spill` made of it: it is written when this is done.
-pub static SPILL_WAIT: OpDef =
-    row("spill_wait", "A value has been written to a file.", Mem::View(1), Transfer::Written);
+pub static SPILL_WAIT: OpDef = row(
+    OpId::SpillWait,
+    "spill_wait",
+    "A value has been written to a file.",
+    Mem::View(1),
+    Transfer::Written,
+);
 
 /// A value in a file begins to be read back.
-pub static UNSPILL: OpDef =
-    row("unspill", "A value begins to be read back from a file.", Mem::Alloc, Transfer::Read);
+pub static UNSPILL: OpDef = row(
+    OpId::Unspill,
+    "unspill",
+    "A value begins to be read back from a file.",
+    Mem::Alloc,
+    Transfer::Read,
+);
 
 /// A value has arrived in memory.
-pub static UNSPILL_WAIT: OpDef =
-    row("unspill_wait", "A value has been read back from a file.", Mem::View(0), Transfer::Arrived);
+pub static UNSPILL_WAIT: OpDef = row(
+    OpId::UnspillWait,
+    "unspill_wait",
+    "A value has been read back from a file.",
+    Mem::View(0),
+    Transfer::Arrived,
+);
 
-const fn row(name: &'static str, doc: &'static str, mem: Mem, transfer: Transfer) -> OpDef {
+const fn row(
+    id: OpId,
+    name: &'static str,
+    doc: &'static str,
+    mem: Mem,
+    transfer: Transfer,
+) -> OpDef {
     OpDef {
+        id: id as u16,
         name,
         doc,
         infer,
         axes: rules::axes::elementwise,
         mem,
-        scratch: no_scratch,
         saves: Saves::NOTHING,
         remat: Remat::Never,
         cost,

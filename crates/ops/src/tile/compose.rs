@@ -6,7 +6,7 @@ use tonnage_core::recipe::{Generator, LONGEST, Recipe};
 use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
 
 use super::file_order::FileOrder;
-use super::stored;
+use super::{TileLimits, stored};
 
 /// What a composed program loads.
 #[derive(Debug, Clone)]
@@ -33,12 +33,10 @@ pub fn chained<'a>(
     program: &TileProgram,
     reads: impl Iterator<Item = Option<(&'a Generator, &'a Layout)>>,
     domain: &[usize],
+    limits: &TileLimits,
 ) -> Option<Recipe> {
     let one = matches!(program.stores.as_slice(), [(_, Form::Elements(_))]);
-    if !one
-        || program.close != Close::Store
-        || program.code.len() > LONGEST
-        || !super::fits(program)
+    if !one || program.close != Close::Store || program.code.len() > LONGEST || !limits.fit(program)
     {
         return None;
     }
@@ -52,11 +50,12 @@ pub fn chained<'a>(
 ///
 /// A recipe's value is rounded to its dtype as it would be if it lay in memory. Recipes that cannot be written
 /// out become `None` and are left as inputs, which the caller brings into memory: those that are read as bits, or from a
-/// file in a way that takes too long, and the longest ones where all together would not [fit](super::fits).
+/// file in a way that takes too long, and the longest ones where all together would not [fit](TileLimits::fit).
 pub fn compose(
     program: &TileProgram,
     recipes: &mut [Option<&Recipe>],
     domain: &[usize],
+    limits: &TileLimits,
 ) -> Option<(TileProgram, SmallVec<[Composed; 2]>)> {
     for (recipe, form) in recipes.iter_mut().zip(&program.loads) {
         if *form == Form::Bits || recipe.is_some_and(|r| stored::is_read_often(r, domain)) {
@@ -74,7 +73,7 @@ pub fn compose(
         let size = |recipe: &Recipe| recipe.program.loads.len() + recipe.program.code.len();
         let written = recipes.iter_mut().filter(|recipe| recipe.is_some());
         match written.max_by_key(|recipe| recipe.map(size)) {
-            Some(longest) if !super::fits(&made.0) => *longest = None,
+            Some(longest) if !limits.fit(&made.0) => *longest = None,
             _ => return Some(made),
         }
     }

@@ -10,7 +10,6 @@ use tonnage_core::recipe::{Generator, Recipe};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Close, Form, TileProgram};
 
-use super::source::{Read, TileSource};
 use super::stored;
 
 /// Axes of a domain in another order.
@@ -37,14 +36,6 @@ impl FileOrder {
         let sorted = kept.is_sorted();
         (sorted && layouts.into_iter().all(|layout| stored::in_runs(&order.layout(layout))))
             .then_some(order)
-    }
-
-    /// The same for what a program reads.
-    pub fn of_sources(program: &TileProgram, sources: &[TileSource]) -> Option<FileOrder> {
-        let stored = sources
-            .iter()
-            .filter(|source| matches!(source.read, Read::Generator(Generator::Stored { .. })));
-        FileOrder::of(program, stored.map(|source| &source.layout))
     }
 
     /// The same for recipes that are broadcast to its domain.
@@ -77,15 +68,6 @@ impl FileOrder {
             strides: self.0.iter().map(|i| layout.strides[*i]).collect(),
             offset: layout.offset,
         }
-    }
-
-    /// What is read, over it.
-    pub fn sources<'a>(&self, sources: &[TileSource<'a>]) -> SmallVec<[TileSource<'a>; 4]> {
-        let reordered = |source: &TileSource<'a>| TileSource {
-            layout: self.layout(&source.layout),
-            read: source.read,
-        };
-        sources.iter().map(reordered).collect()
     }
 }
 

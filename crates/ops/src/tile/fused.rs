@@ -4,7 +4,6 @@
 //! never see it. Its program is its attribute, and its gradient another program (`derive`).
 
 use tonnage_core::attrs::Attrs;
-use tonnage_core::bytes::Bytes;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
@@ -17,16 +16,16 @@ use tonnage_core::{DType, Dim, OpDef, Shape, TensorType};
 
 use super::chain::sum_to;
 use super::derive::derive;
-use crate::{emit, rules};
+use crate::{OpId, emit, rules};
 
 /// A chain of elementwise ops in one pass.
 pub static FUSED: OpDef = OpDef {
+    id: OpId::Fused as u16,
     name: "fused",
     doc: "A chain of elementwise ops, with its broadcasts, casts and closing reduction, in one pass.",
     infer,
     axes,
     mem: Mem::Reuse(&[0, 1, 2, 3, 4, 5, 6, 7]),
-    scratch,
     saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Cheap,
     cost,
@@ -147,12 +146,6 @@ pub(super) fn axes(call: &Call) -> AxisMap {
             AxisMap { outputs: vec![all], summed: Vec::new() }
         }
     }
-}
-
-pub(super) fn scratch(call: &Call, _: usize) -> Bytes {
-    let Ok(program) = program(call) else { return Bytes::ZERO };
-    let domain = super::domain(call, program).ok().and_then(|d| d.most());
-    domain.map_or(Bytes::ZERO, |domain| super::scratch(program, &domain))
 }
 
 pub(super) fn cost(call: &Call) -> Cost {

@@ -6,25 +6,22 @@
 //! Decision: `docs/decisions/variables-in-files.md`.
 
 use tonnage_core::attrs::Attrs;
-use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{Result, bad_argument};
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Types};
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Call, DType, OpDef};
 
 use super::fused;
-
-/// Bytes that a thread makes before it writes them: they stay in its cache.
-pub const PIECE: usize = 1 << 18;
+use crate::OpId;
 
 /// A chain of elementwise ops whose result goes to a file.
 pub static STORE: OpDef = OpDef {
+    id: OpId::Store as u16,
     name: "store",
     doc: "A chain of elementwise ops whose result goes to a file, a piece at a time.",
     infer,
     axes: fused::axes,
     mem: Mem::File,
-    scratch,
     saves: Saves::NOTHING,
     remat: Remat::Costly,
     cost: fused::cost,
@@ -49,14 +46,4 @@ fn infer(call: &Call) -> Result<Types> {
         true => fused::infer(call),
         false => Err(bad_argument(call.op, "a reduction, or bits", "a file holds elements")),
     }
-}
-
-fn scratch(call: &Call, threads: usize) -> Bytes {
-    let made = infer(call).ok().and_then(|made| made.first()?.bytes(call.op).ok());
-    made.map_or(Bytes::ZERO, |bytes| room(bytes, threads))
-}
-
-/// What a number of bytes are made in before they are written: a piece a thread, or less where there is less.
-pub fn room(bytes: Bytes, threads: usize) -> Bytes {
-    Bytes::of(bytes.rounded().as_usize().min(PIECE) * threads.max(1))
 }

@@ -7,16 +7,17 @@ use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Saves, Type
 use tonnage_core::{Call, OpDef};
 
 use super::fused;
+use crate::OpId;
 use crate::infer::shape;
 
 /// A chain of elementwise ops that ends in the update of its first input.
 pub static FUSED_UPDATE: OpDef = OpDef {
+    id: OpId::FusedUpdate as u16,
     name: "fused_update",
     doc: "A chain of elementwise ops that ends in the update of a variable, in one pass over it.",
     infer,
     axes: fused::axes,
     mem: Mem::Update(0),
-    scratch: fused::scratch,
     saves: Saves::NOTHING,
     remat: Remat::Never,
     cost: fused::cost,

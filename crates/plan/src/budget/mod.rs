@@ -102,13 +102,8 @@ struct Planned {
 
 impl Frontier {
     /// The frontier of a lowered graph.
-    pub fn of(
-        graph: &Arc<Graph>,
-        inputs: &[InputSpec],
-        options: PlanOptions,
-        machine: &Machine,
-    ) -> Result<Frontier> {
-        Frontier::allowing(Allowed::default(), graph, &[], inputs, options, machine)
+    pub fn of(graph: &Arc<Graph>, inputs: &[InputSpec], options: PlanOptions) -> Result<Frontier> {
+        Frontier::allowing(Allowed::default(), graph, &[], inputs, options)
     }
 
     /// The frontier of a lowered graph, with these levers; and of the same with residuals of loops saved
@@ -119,16 +114,16 @@ impl Frontier {
         with_residuals: &[Arc<Graph>],
         inputs: &[InputSpec],
         options: PlanOptions,
-        machine: &Machine,
     ) -> Result<Frontier> {
-        let graph = order::low_peak(graph, inputs, options.threads);
+        let (target, machine) = (&*options.target, &options.target.machine());
+        let graph = order::low_peak(graph, inputs, target);
         let updates_last = match machine.has_disk() {
             true => sketch::updates_last(&graph).map(Arc::new),
             false => None,
         };
         let orders = [graph].into_iter().chain(updates_last);
         let (own, programs): (Vec<Variant>, Vec<ProgramProfile>) =
-            orders.map(|graph| Variant::of(graph, inputs, options.threads, machine)).unzip();
+            orders.map(|graph| Variant::of(graph, inputs, target, machine)).unzip();
         let mut found = FrontierBuilder::new(own.len());
         let mut add = |choice: Choice| {
             let order = choice.dropped.order;
@@ -138,7 +133,7 @@ impl Frontier {
         let dropped: Vec<Dropped> = points(&programs).into_iter().map(&mut add).collect();
         let base = VariantBase {
             inputs,
-            threads: options.threads,
+            target,
             machine,
             programs: &programs,
             dropped: &dropped,
@@ -164,7 +159,7 @@ impl Frontier {
     /// the sums: what is recomputed may be read again.
     fn add_files(&mut self, machine: &Machine) -> Result<()> {
         for point in 0..self.points.len() {
-            let made = outline(&self.graph(point)?, &self.inputs, self.options)?;
+            let made = outline(&self.graph(point)?, &self.inputs, self.options.clone())?;
             self.points[point].1.seconds += seconds_of_files(made.reads, made.writes, machine);
         }
         self.points.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
@@ -173,7 +168,7 @@ impl Frontier {
 
     fn graph(&self, point: usize) -> Result<Arc<Graph>> {
         let (variant, frontier_point) = &self.points[point];
-        self.variants[*variant].graph(frontier_point)
+        self.variants[*variant].graph(frontier_point, &self.options.target.tile_limits())
     }
 
     /// How many points there are; the first is the quickest, the last takes the least memory.
@@ -188,7 +183,7 @@ impl Frontier {
         }
         let (variant, frontier_point) = &self.points[point];
         let variant = &self.variants[*variant];
-        let mut made = plan_in_order(&self.graph(point)?, &self.inputs, &[], self.options)?;
+        let mut made = plan_in_order(&self.graph(point)?, &self.inputs, &[], self.options.clone())?;
         made.fitted = Some(Fitted {
             recomputed: frontier_point.recomputed(),
             spilled: made.spilled(),
@@ -224,7 +219,7 @@ impl Frontier {
         if let Some(floor) = self.known(point, |known| known.peak.or(known.floor)) {
             return Ok(floor);
         }
-        let floor = outline(&self.graph(point)?, &self.inputs, self.options)?.peak;
+        let floor = outline(&self.graph(point)?, &self.inputs, self.options.clone())?.peak;
         self.known(point, |known| known.floor = Some(floor));
         Ok(floor)
     }

@@ -22,6 +22,7 @@ use tonnage_core::row::{Lower, Mem};
 use tonnage_core::scalar::Scalar;
 use tonnage_core::tile::Form;
 use tonnage_ops::shape::fill::FILL;
+use tonnage_ops::tile::TileLimits;
 
 use crate::rewrite::roots;
 use group::FusionGroup;
@@ -37,8 +38,8 @@ const SURE: usize = 32;
 const MOST_READERS: usize = 8;
 
 /// The graph with chains of elementwise ops joined.
-pub fn fuse(graph: Graph) -> Result<Graph> {
-    let mut fusing = Fusing::new(&graph)?;
+pub fn fuse(graph: Graph, limits: &TileLimits) -> Result<Graph> {
+    let mut fusing = Fusing::new(&graph, limits)?;
     for at in (0..graph.nodes.len()).rev() {
         match fusing.readers_of(at).filter(|readers| fusing.may_fuse_into_consumers(at, readers)) {
             Some(readers) => fusing.fuse_into_consumers(at, &readers),
@@ -54,6 +55,7 @@ type Readers = SmallVec<[u32; 4]>;
 
 struct Fusing<'g> {
     graph: &'g Graph,
+    limits: &'g TileLimits,
     groups: Vec<Option<FusionGroup>>,
     alive: Vec<bool>,
     /// For each node, the next one behind it that stays.
@@ -73,11 +75,12 @@ struct Fusing<'g> {
 }
 
 impl<'g> Fusing<'g> {
-    fn new(graph: &'g Graph) -> Result<Fusing<'g>> {
+    fn new(graph: &'g Graph, limits: &'g TileLimits) -> Result<Fusing<'g>> {
         let (values, nodes) = (graph.value_count(), graph.nodes.len());
         let roots = roots(values, &graph.nodes);
         let mut fusing = Fusing {
             graph,
+            limits,
             groups: Vec::with_capacity(nodes),
             alive: vec![true; nodes],
             next: vec![u32::MAX; nodes],
@@ -197,7 +200,7 @@ impl<'g> Fusing<'g> {
         joined.absorb(value, inner);
         let (program, _) =
             joined.finish(&|id| self.constant(id), &|id| self.graph.ty(id).shape.clone());
-        tonnage_ops::tile::fits(&program)
+        self.limits.fit(&program)
     }
 
     fn constant(&self, id: ValueId) -> Option<Scalar> {

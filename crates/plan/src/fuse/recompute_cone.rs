@@ -162,10 +162,7 @@ impl Fusing<'_> {
             }
             let node = &self.graph.nodes[next as usize];
             let needs = match node.op.lower {
-                Lower::Slices(_)
-                | Lower::WithEpilogue(_)
-                | Lower::Streaming { .. }
-                | Lower::Region(_) => true,
+                Lower::Kernel | Lower::Region(_) => true,
                 Lower::Tile(_) if !matches!(node.op.mem, Mem::Update(_) | Mem::File) => {
                     let made = node.outputs.iter().map(|id| weight(self.graph.ty(*id)));
                     made.fold(0, u64::saturating_add).saturating_mul(4) >= bytes

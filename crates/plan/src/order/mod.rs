@@ -15,16 +15,17 @@ use std::sync::Arc;
 use tonnage_core::graph::Graph;
 
 use crate::place::InputSpec;
+use crate::target::Target;
 use limits::Limits;
 use pressure::Pressure;
 
 /// The graph with its nodes in the order that takes the least memory.
-pub fn low_peak(graph: &Arc<Graph>, inputs: &[InputSpec], threads: usize) -> Arc<Graph> {
+pub fn low_peak(graph: &Arc<Graph>, inputs: &[InputSpec], target: &dyn Target) -> Arc<Graph> {
     let count = graph.nodes.len();
     if count < 3 {
         return graph.clone(); // there is nothing to exchange
     }
-    let pressure = Pressure::of(graph, inputs, threads);
+    let pressure = Pressure::of(graph, inputs, target);
     let limits = Limits::of(graph);
     let program: Vec<u32> = (0..count as u32).collect();
     let mut best = (pressure.peak(&program).bytes, None);

@@ -15,6 +15,7 @@ use tonnage_core::tile::Close;
 
 use crate::place::InputSpec;
 use crate::rewrite::shares;
+use crate::target::Target;
 
 /// One node, as far as memory goes. Values are told by their *root*: the one whose bytes they lie in.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +61,7 @@ impl Pressure {
     }
 
     /// Reads a graph, whose inputs lie as `inputs` says.
-    pub fn of(graph: &Graph, inputs: &[InputSpec], threads: usize) -> Pressure {
+    pub fn of(graph: &Graph, inputs: &[InputSpec], target: &dyn Target) -> Pressure {
         let values = graph.value_count();
         let mut made = Pressure {
             nodes: Vec::with_capacity(graph.nodes.len()),
@@ -81,7 +82,7 @@ impl Pressure {
             }
         }
         for node in &graph.nodes {
-            let needs = made.node(graph, node, threads);
+            let needs = made.node(graph, node, target);
             made.nodes.push(needs);
         }
         for id in &graph.outputs {
@@ -91,7 +92,7 @@ impl Pressure {
         made
     }
 
-    fn node(&mut self, graph: &Graph, node: &Node, threads: usize) -> Needs {
+    fn node(&mut self, graph: &Graph, node: &Node, target: &dyn Target) -> Needs {
         let mut needs = Needs::default();
         for id in &node.inputs {
             let root = self.root[id.index()];
@@ -128,8 +129,11 @@ impl Pressure {
             }
         }
         needs.scratch = match node.op.lower {
-            Lower::Region(kind) => region(graph, node, kind, threads),
-            _ => graph.with_call(node, |call| (node.op.scratch)(call, threads)).rounded().get(),
+            Lower::Region(kind) => region(graph, node, kind, target),
+            _ => {
+                let scratch = graph.with_call(node, |call| target.scratch(node.op, call, &[]));
+                scratch.rounded().get()
+            }
         };
         needs
     }
@@ -215,7 +219,7 @@ fn bytes(ty: &TensorType) -> u64 {
 
 /// What bodies and branches take while they run: branches share, the parts of a loop live together with a
 /// second copy of what is carried.
-fn region(graph: &Graph, node: &Node, kind: Region, threads: usize) -> u64 {
+fn region(graph: &Graph, node: &Node, kind: Region, target: &dyn Target) -> u64 {
     let of = |g: &Graph| {
         let inputs: Vec<InputSpec> = g
             .inputs
@@ -223,7 +227,7 @@ fn region(graph: &Graph, node: &Node, kind: Region, threads: usize) -> u64 {
             .filter_map(|id| InputSpec::contiguous(g.ty(*id), node.op.name, false).ok())
             .collect();
         let order: Vec<u32> = (0..g.nodes.len() as u32).collect();
-        Pressure::of(g, &inputs, threads).peak(&order).bytes
+        Pressure::of(g, &inputs, target).peak(&order).bytes
     };
     let most = node.regions.iter().map(|g| of(g)).max().unwrap_or(0);
     let states = |spec: &Loop| -> u64 {

@@ -2,7 +2,7 @@
 //!
 //! A fill is a description of a few bytes, and what is folded is a fill again: no constant ever grows out of a
 //! recipe. A reduction of a fill to one number is that number, and a small one to several, too. The numbers are those
-//! of the kernels, bit for bit, since the kernels' own programs compute them ([`tonnage_ops::tile::uniform`]).
+//! of the kernels, bit for bit, since the kernels' own programs compute them ([`Target::uniform`](crate::Target::uniform)).
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
@@ -13,7 +13,7 @@ use tonnage_core::tile::Close;
 use tonnage_core::{Scalar, Shape};
 use tonnage_ops::shape::fill::FILL;
 use tonnage_ops::shape::lengths::LENGTHS;
-use tonnage_ops::tile::{element, uniform};
+use tonnage_ops::tile::element;
 
 use super::rewriter::{PendingNode, Rewriter};
 
@@ -37,7 +37,7 @@ pub(super) fn rule(rewriter: &mut Rewriter, given: &PendingNode) -> Result<Optio
                 Close::Store => Some(SmallVec::new()),
                 Close::Reduce { .. } => rewriter.ty(given.inputs[0]).shape.sizes(),
             };
-            domain.and_then(|domain| uniform(program, &domain, &values))
+            domain.and_then(|domain| rewriter.target.uniform(program, &domain, &values))
         }
         _ => None,
     };

@@ -29,6 +29,8 @@ mod views;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
+use crate::target::Target;
+
 pub(crate) use carry::carry;
 pub(crate) use inline::inline;
 pub(crate) use loop_residuals::save_residuals;
@@ -86,22 +88,22 @@ impl Rewrite {
 /// ```
 /// use tonnage_core::{Builder, DType, Kind, TensorType};
 /// use tonnage_ops::emit;
-/// use tonnage_plan::{Rewrite, rewrite};
+/// use tonnage_plan::{DescribedTarget, Rewrite, rewrite};
 /// let mut builder = Builder::new();
 /// let x = builder.input(TensorType::new(DType::F32, [2, 3]), Kind::Input, None);
 /// let y = emit::scale(&mut builder, x, 1.0)?; // x * 1
 /// let graph = builder.finish(&[y])?;
-/// assert!(rewrite(&graph, &Rewrite::ALL)?.nodes.is_empty());
+/// assert!(rewrite(&graph, &Rewrite::ALL, &DescribedTarget::default())?.nodes.is_empty());
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
-pub fn rewrite(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
-    numbered(rewritten(graph, which)?)
+pub fn rewrite(graph: &Graph, which: &[Rewrite], target: &dyn Target) -> Result<Graph> {
+    numbered(rewritten(graph, which, target)?)
 }
 
 pub(crate) use cse::digests;
 
 /// The same with the numbers that values got on the way.
-pub(crate) fn rewritten(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
+pub(crate) fn rewritten(graph: &Graph, which: &[Rewrite], target: &dyn Target) -> Result<Graph> {
     let rules: Vec<RewriteRule> = which.iter().filter_map(|r| r.rule()).collect();
     let merge = which.contains(&Rewrite::Merge);
     let made = match graph.nodes.iter().any(|n| !n.regions.is_empty()) {
@@ -109,9 +111,9 @@ pub(crate) fn rewritten(graph: &Graph, which: &[Rewrite]) -> Result<Graph> {
         true => {
             let mut pruned = graph.clone();
             pruned.prune();
-            rewrite_graph(&pruned, &rules, merge)?
+            rewrite_graph(&pruned, &rules, merge, target)?
         }
-        false => rewrite_graph(graph, &rules, merge)?,
+        false => rewrite_graph(graph, &rules, merge, target)?,
     };
     checked(made)
 }

@@ -72,7 +72,7 @@ impl Rewriter<'_> {
         if let Some(walked) = self.regions.get(&Arc::as_ptr(region)) {
             return Ok(walked.now.clone());
         }
-        let now = Arc::new(rewrite_graph(region, self.rules, self.merge)?);
+        let now = Arc::new(rewrite_graph(region, self.rules, self.merge, self.target)?);
         let digest = graph_digest(&now);
         for was in [region, &now] {
             let walked = RewrittenRegion { _was: was.clone(), now: now.clone(), digest };

@@ -24,6 +24,7 @@ use tonnage_ops::shape::fill::FILL;
 
 use super::cse::{digest, draws, part, same_regions};
 use super::regions::RewrittenRegion;
+use crate::target::Target;
 
 /// A rule: the value that a node's only result is, if the rule knows one.
 pub(crate) type RewriteRule = fn(&mut Rewriter, &PendingNode) -> Result<Option<ValueId>>;
@@ -46,6 +47,8 @@ pub(crate) struct Rewriter<'r> {
     pub graph: Graph,
     pub(super) rules: &'r [RewriteRule],
     pub(super) merge: bool,
+    /// Whose kernels say what is folded.
+    pub(super) target: &'r dyn Target,
     /// For each value, the node that makes it.
     makers: Vec<Option<u32>>,
     /// For each value, what it is made of, and over how many nodes.
@@ -60,8 +63,13 @@ pub(crate) struct Rewriter<'r> {
 }
 
 /// Walks a graph with these rules, and through its regions.
-pub(super) fn rewrite_graph(graph: &Graph, rules: &[RewriteRule], merge: bool) -> Result<Graph> {
-    let mut rewriter = Rewriter::new(graph, rules, merge);
+pub(super) fn rewrite_graph(
+    graph: &Graph,
+    rules: &[RewriteRule],
+    merge: bool,
+    target: &dyn Target,
+) -> Result<Graph> {
+    let mut rewriter = Rewriter::new(graph, rules, merge, target);
     let mut map: Vec<Option<ValueId>> = vec![None; graph.value_count()];
     for (i, id) in graph.inputs.iter().enumerate() {
         let new = rewriter.define(graph.value(*id).clone(), None, (part(1, i + 1), 0));
@@ -96,12 +104,7 @@ fn read_by_kernels(graph: &Graph) -> Vec<bool> {
             _ if matches!(node.op.mem, Mem::Update(_)) => false,
             Lower::Tile(_) | Lower::Recipe(_) => false,
             Lower::View(_) => node.outputs.iter().any(|id| strict[id.index()]),
-            Lower::Slices(_)
-            | Lower::WithEpilogue(_)
-            | Lower::Streaming { .. }
-            | Lower::Composite(_)
-            | Lower::Region(_)
-            | Lower::Transfer(_) => true,
+            Lower::Kernel | Lower::Composite(_) | Lower::Region(_) | Lower::Transfer(_) => true,
         };
         for id in node.inputs.iter().filter(|_| reads) {
             strict[id.index()] = true;
@@ -111,7 +114,12 @@ fn read_by_kernels(graph: &Graph) -> Vec<bool> {
 }
 
 impl<'r> Rewriter<'r> {
-    fn new(graph: &Graph, rules: &'r [RewriteRule], merge: bool) -> Rewriter<'r> {
+    fn new(
+        graph: &Graph,
+        rules: &'r [RewriteRule],
+        merge: bool,
+        target: &'r dyn Target,
+    ) -> Rewriter<'r> {
         let (values, nodes) = (graph.value_count(), graph.nodes.len());
         let mut made = Graph::default();
         made.nodes.reserve(nodes);
@@ -119,6 +127,7 @@ impl<'r> Rewriter<'r> {
             graph: made,
             rules,
             merge,
+            target,
             makers: Vec::with_capacity(values),
             digests: Vec::with_capacity(values),
             table: HashMap::with_capacity(nodes),

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn twice_the_square_root_of_checkpoints_recomputes_each_iteration_at_most_once() {
         for n in [250u64, 1000, 4000, 100_000] {
-            let max_checkpoints = tonnage_core::looping::default_max_checkpoints(n);
+            let max_checkpoints = tonnage_core::loop_checkpoints::default_max_checkpoints(n);
             assert!(recomputed(n, max_checkpoints) < n, "{n}: {}", recomputed(n, max_checkpoints));
             assert_eq!(times(n, max_checkpoints), 2);
         }
@@ -150,7 +150,7 @@ mod tests {
                 assert!(checkpointed.len() as u64 <= s && checkpointed.is_sorted());
                 assert_eq!(
                     checkpointed.len() as u64,
-                    tonnage_core::looping::checkpoint_rows(n, Some(s as usize))
+                    tonnage_core::loop_checkpoints::checkpoint_rows(n, Some(s as usize))
                 );
                 assert_eq!(checkpointed.last().copied(), (n > 1).then(|| n - 1));
             }

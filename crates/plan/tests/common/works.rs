@@ -9,11 +9,15 @@ use tonnage_core::grad::{VjpGraph, vjp_graph};
 use tonnage_core::graph::{Builder, Graph, ValueId};
 use tonnage_core::row::{Lower, Mem};
 use tonnage_core::{Attrs, DType, Emit, Kind, TensorType, Value};
+use tonnage_cpu::CpuTarget;
 use tonnage_ops::linalg::matmul::MATMUL;
 use tonnage_ops::math::{add::ADD, tanh::TANH};
-use tonnage_plan::{InputSpec, Machine, PlanOptions, lower};
+use tonnage_plan::{InputSpec, Machine, PlanOptions, Target, lower};
 
-pub const OPTIONS: PlanOptions = PlanOptions { threads: 1, outputs_given: false };
+/// Plans for one thread of a CPU with those rates.
+pub fn options(machine: Machine) -> PlanOptions {
+    PlanOptions::new(Arc::new(CpuTarget::new(1, machine)))
+}
 const PLAIN: Attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
 
 /// Layers of `tanh(h @ w)` of these widths, forward and backward. Each pair of `skips` adds what the first layer made to
@@ -41,7 +45,7 @@ pub fn network(
     wanted[0] = false;
     let what = VjpGraph { seeded: &[true], wanted: &wanted, known: &[], sums: &[] };
     let whole = vjp_graph(&forward, what, &tonnage_ops::GRAD_OPS).unwrap();
-    let graph = Arc::new(lower(&whole).unwrap());
+    let graph = Arc::new(lower(&whole, &CpuTarget::new(1, Machine::DEFAULT)).unwrap());
     let types = graph.input_types();
     let spec = |ty| InputSpec::contiguous(ty, "test", false).unwrap();
     let inputs = types.iter().map(spec).collect();
@@ -72,6 +76,7 @@ impl Works {
         let mut number: HashMap<usize, usize> = HashMap::new();
         let mut root: Vec<usize> = (0..graph.value_count()).collect();
         let (mut works, mut sizes) = (Vec::new(), Vec::new());
+        let target = CpuTarget::new(1, *machine);
         for node in &graph.nodes {
             if let (Lower::View(_), Mem::View(input)) = (node.op.lower, node.op.mem) {
                 root[node.outputs[0].index()] = root[node.inputs[input].index()];
@@ -91,7 +96,7 @@ impl Works {
                 let same = |value: &usize| sizes[*value] == size_of(&node.outputs[0]);
                 over.extend(inputs.filter_map(find).filter(same));
             }
-            let room = graph.with_call(node, |call| (node.op.scratch)(call, OPTIONS.threads));
+            let room = graph.with_call(node, |call| target.scratch(node.op, call, &[]));
             let makes: Vec<usize> = (sizes.len()..sizes.len() + node.outputs.len()).collect();
             for id in &node.outputs {
                 number.insert(id.index(), sizes.len());

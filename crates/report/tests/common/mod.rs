@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tonnage_core::graph::Builder;
 use tonnage_core::{Attrs, DType, Emit, Kind, Source, TensorType};
 use tonnage_plan::{InputSpec, Plan, PlanOptions, lower, plan};
+use tonnage_runtime::machine::target;
 
 /// A name that would be markup, a script and two columns, if nobody took care.
 pub const ODD_NAME: &str = "w, \"<script>document.title='run'</script>\"";
@@ -35,9 +36,9 @@ pub fn chain(layers: usize) -> Plan {
     }
     let inputs = vec![kept, x];
     let y = builder.apply(&tonnage_ops::linalg::matmul::MATMUL, inputs, product).unwrap();
-    let graph = Arc::new(lower(&builder.finish(&[y]).unwrap()).unwrap());
+    let graph = Arc::new(lower(&builder.finish(&[y]).unwrap(), &*target()).unwrap());
     let spec = || InputSpec::contiguous(&ty, "test", false).unwrap();
-    plan(&graph, &[spec(), spec()], PlanOptions { threads: 1, outputs_given: false }).unwrap()
+    plan(&graph, &[spec(), spec()], PlanOptions::new(target())).unwrap()
 }
 
 /// A plan of some steps.

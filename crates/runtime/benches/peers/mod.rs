@@ -11,9 +11,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use tonnage_core::kernel::{Data, In, Kernel, Out};
+use tonnage_core::lent::{Data, In, Out};
 use tonnage_core::row::{Cost, Types};
 use tonnage_core::{Attrs, Bytes, Call, DType, Kind, Layout, OpDef, Result, TensorType, bf16};
+use tonnage_cpu::kernel::Kernel;
+use tonnage_cpu::kernel_of;
+use tonnage_runtime::machine::{machine, target_of};
 use tonnage_runtime::{Buffer, Ledger, Owner, WorkerPool};
 
 /// One op with all that it is lent.
@@ -41,7 +44,7 @@ impl LentOp {
         let call = Call::new(op, types, &attrs);
         let made = (op.infer)(&call)?;
         let cost = (op.cost)(&call);
-        let scratch = lend((op.scratch)(&call, pool.threads_for(cost)))?;
+        let scratch = lend(target_of(pool.threads_for(cost), machine()).scratch(op, &call, &[]))?;
         let of = |ty: &TensorType| lend(ty.bytes(op.name)?);
         let outputs = made.iter().map(of).collect::<Result<_>>()?;
         let inputs = types.iter().map(|ty| Ok(filled(ty.dtype, of(ty)?))).collect::<Result<_>>()?;
@@ -57,7 +60,7 @@ impl LentOp {
     /// cores that have slept take a while.
     fn time(&mut self, about: f64) -> f64 {
         let LentOp { op, attrs, types, made, inputs, outputs, scratch, cost, pool } = self;
-        let Some(kernel) = op.lower.kernel() else { return f64::NAN };
+        let Some(kernel) = kernel_of(op) else { return f64::NAN };
         let sizes = |ty: &TensorType| ty.shape.sizes().unwrap_or_default();
         let ins: Vec<In> = types
             .iter()
@@ -75,7 +78,7 @@ impl LentOp {
                 .map(|(ty, data)| Out { dtype: ty.dtype, sizes: sizes(ty), data: data.bytes_mut() })
                 .collect();
             let done = pool.run(*cost, |workers| {
-                kernel(&mut Kernel {
+                (kernel.run)(&mut Kernel {
                     attrs,
                     inputs: &ins,
                     outputs: &mut outs,

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Elements, Generator, Recipe};
-use tonnage_core::row::{Call, Lower, Mem, OpDef};
+use tonnage_core::row::{Call, Mem, OpDef};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Bytes, ErrorKind, Mark, Result, TensorType};
+use tonnage_cpu::kernel_of;
+use tonnage_cpu::tile::LIMITS;
 use tonnage_ops::tile::{Composed, compose};
 
 use super::{Arg, Args, bad_layout};
@@ -52,7 +54,7 @@ impl<'a> EagerInputs<'a> {
     ) -> Result<(TileProgram, SmallVec<[Composed; 2]>)> {
         let mut recipes: SmallVec<[Option<&Recipe>; 3]> =
             self.recipes.iter().map(Option::as_deref).collect();
-        let made = compose(program, &mut recipes, domain).ok_or_else(|| bad_layout(op))?;
+        let made = compose(program, &mut recipes, domain, &LIMITS).ok_or_else(|| bad_layout(op))?;
         let written: SmallVec<[bool; 3]> = recipes.iter().map(Option::is_some).collect();
         drop(recipes);
         for (i, written) in written.into_iter().enumerate() {
@@ -104,7 +106,7 @@ impl<'a> EagerInputs<'a> {
         call: &Call,
         input: usize,
     ) -> Option<(&dyn Elements, &Layout)> {
-        let Lower::Streaming { reads, .. } = op.lower else { return None };
+        let reads = kernel_of(op)?.streaming?.reads;
         match self.recipes[input].as_ref()?.as_stored()? {
             (Generator::Stored { elements, .. }, layout)
                 if reads(call, input, layout).is_some() =>

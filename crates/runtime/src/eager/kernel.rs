@@ -1,11 +1,12 @@
 //! An op that runs as a kernel over lent slices, eagerly.
 
 use smallvec::SmallVec;
-use tonnage_core::kernel::{Data, In, Kernel, Out};
 use tonnage_core::layout::Layout;
+use tonnage_core::lent::{Data, In, Out};
 use tonnage_core::row::{Call, OpDef, Types};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{Kind, Mark, Result};
+use tonnage_cpu::kernel::{Kernel, KernelDef};
 
 use super::inputs::{EagerInputs, exactly, obtain};
 use super::{Args, Arrays, sizes};
@@ -20,7 +21,7 @@ pub(super) fn apply(
     call: &Call,
     args: Args,
     outputs: &Types,
-    kernel: fn(&mut Kernel) -> Result<()>,
+    kernel: &KernelDef,
     mark: Mark,
 ) -> Result<Arrays> {
     let mut inputs = EagerInputs::new(args);
@@ -44,7 +45,7 @@ pub(super) fn apply(
     let stored: SmallVec<[Option<&Layout>; 3]> = (0..inputs.args.len())
         .map(|i| inputs.streamed(op, call, i).map(|(_, layout)| layout))
         .collect();
-    let scratch = op.workspace(call, &stored, threads);
+    let scratch = kernel.workspace(call, &stored, threads);
     let mut scratch = Buffer::obtain(
         Ledger::cpu(),
         scratch,
@@ -74,7 +75,7 @@ pub(super) fn apply(
         }
         let scratch = scratch.bytes_mut();
         pool().run_op(cost, |workers| {
-            kernel(&mut Kernel {
+            (kernel.run)(&mut Kernel {
                 attrs: call.attrs,
                 inputs: &ins,
                 outputs: &mut outs,
@@ -103,11 +104,11 @@ pub(super) fn update(
     call: &Call,
     target: &Array,
     args: Args,
-    kernel: fn(&mut Kernel) -> Result<()>,
+    kernel: &KernelDef,
     mark: Mark,
 ) -> Result<()> {
     let cost = (op.cost)(call);
-    let scratch = (op.scratch)(call, pool().threads_for(cost));
+    let scratch = (kernel.scratch)(call, pool().threads_for(cost));
     let own = |kind| owner(Mark { kind, ..mark }, op.name);
     let pins = args
         .iter()
@@ -131,6 +132,7 @@ pub(super) fn update(
     let scratch = scratch.bytes_mut();
     pool().run(cost, |workers| {
         let (inputs, outputs) = (&ins[..], &mut outs[..]);
-        kernel(&mut Kernel { attrs: call.attrs, inputs, outputs, scratch, workers, epilogue: None })
+        let attrs = call.attrs;
+        (kernel.run)(&mut Kernel { attrs, inputs, outputs, scratch, workers, epilogue: None })
     })
 }

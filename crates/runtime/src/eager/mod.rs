@@ -18,7 +18,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{Mark, Result, TensorType};
-use tonnage_ops::tile;
+use tonnage_cpu::{kernel_of, tile};
 
 use self::inputs::{EagerInputs, exactly};
 use self::tile_op::sources;
@@ -100,7 +100,8 @@ fn run(
             let program = make(&call, aux)?;
             tile_op::apply(op, &call, args, &outputs, &program, mark)
         }
-        Lower::Slices(kernel) | Lower::WithEpilogue(kernel) | Lower::Streaming { kernel, .. } => {
+        Lower::Kernel => {
+            let kernel = kernel_of(op).ok_or_else(|| no_kernel(op))?;
             kernel::apply(op, &call, args, &outputs, kernel, mark)
         }
         // A graph as one op is planned as one.
@@ -135,7 +136,7 @@ pub fn update(
     let call = Call { op: op.name, inputs: &types, attrs, regions: &[] };
     (op.infer)(&call).map_err(|e| e.at(mark.source))?;
     let in_place = target.is_sole() && target.as_recipe().is_none();
-    if let Some(kernel) = op.lower.kernel() {
+    if let Some(kernel) = kernel_of(op) {
         if !in_place {
             *target = target.copied(mark, op.name)?;
         }
@@ -216,6 +217,12 @@ fn apply_view(
         None => copy[0].view(Layout::contiguous(sizes)),
     };
     Ok(smallvec![made])
+}
+
+#[cold]
+fn no_kernel(op: &'static OpDef) -> tonnage_core::Error {
+    let what = format!("the CPU has no kernel for {}", op.name);
+    tonnage_core::ErrorKind::BadGraph { what }.into()
 }
 
 fn bad_layout(op: &'static OpDef) -> tonnage_core::Error {

@@ -4,7 +4,7 @@
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, OpDef};
 use tonnage_core::{Bytes, Mark, Result, TensorType};
-use tonnage_ops::tile;
+use tonnage_cpu::tile;
 
 use super::{Arg, SMALL};
 use crate::array::{Array, owner};

@@ -7,7 +7,8 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, OpDef, Types};
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Mark, Result, TensorType};
-use tonnage_ops::tile;
+use tonnage_cpu::tile;
+use tonnage_ops::tile::{Composed, chained};
 
 use super::inputs::{EagerInputs, exactly, obtain};
 use super::{Args, Arrays, SMALL, bad_layout, sizes};
@@ -28,7 +29,7 @@ pub(super) fn apply(
     let domain = match program.close {
         Close::Store => sizes(&outputs[0], op.name)?,
         Close::Reduce { .. } => {
-            let domain = tile::domain(call, program)?;
+            let domain = tonnage_ops::tile::domain(call, program)?;
             sizes(&TensorType::new(tonnage_core::DType::U8, domain), op.name)?
         }
     };
@@ -37,15 +38,15 @@ pub(super) fn apply(
     let (program, loads) = match inputs.recipes.iter().any(Option::is_some) {
         true => {
             let (made, loads) = inputs.compose(op, program, &domain, mark)?;
-            let generators = loads.iter().map(tile::Composed::generator);
-            if let Some(recipe) = tile::chained(&made, generators, &domain) {
+            let generators = loads.iter().map(Composed::generator);
+            if let Some(recipe) = chained(&made, generators, &domain, &tile::LIMITS) {
                 events::record(op.name, mark.source, Action::Recipe, tonnage_core::Bytes::ZERO);
                 return Ok(smallvec![Array::from_recipe(Arc::new(recipe))]);
             }
             composed = made;
             (&composed, loads)
         }
-        false => (program, (0..program.loads.len()).map(tile::Composed::Input).collect()),
+        false => (program, (0..program.loads.len()).map(Composed::Input).collect()),
     };
     // A reduction reads its inputs while others of its results are written: never in place.
     let mut taken = match program.close {
@@ -77,11 +78,11 @@ pub(super) fn apply(
             outs.push(exactly(buffer.bytes_mut(), ty, op.name)?);
         }
         let scratch = scratch.bytes_mut();
-        let mut go = |workers: &dyn tonnage_core::Workers| {
+        let mut go = |workers: &dyn tonnage_cpu::workers::Workers| {
             tile::run(program, &domain, &sources, &mut outs, scratch, workers)
         };
         match domain.iter().product::<usize>() < SMALL {
-            true => go(&tonnage_core::workers::Alone)?,
+            true => go(&tonnage_cpu::workers::Alone)?,
             false => pool().run_op((op.cost)(call), go)?,
         }
     }
@@ -98,7 +99,7 @@ pub(super) fn apply(
 pub(super) fn sources<'b>(
     op: &'static OpDef,
     program: &TileProgram,
-    loads: &'b [tile::Composed],
+    loads: &'b [Composed],
     layouts: &[Layout],
     domain: &[usize],
     read: impl Fn(usize) -> tile::Read<'b>,
@@ -107,11 +108,11 @@ pub(super) fn sources<'b>(
         .iter()
         .zip(&program.loads)
         .map(|(load, form)| match load {
-            tile::Composed::Generator(generator, layout) => Ok(tile::TileSource {
+            Composed::Generator(generator, layout) => Ok(tile::TileSource {
                 layout: layout.clone(),
                 read: tile::Read::Generator(generator),
             }),
-            tile::Composed::Input(i) => {
+            Composed::Input(i) => {
                 let layout = match form {
                     Form::Bits => layouts[*i].clone(),
                     Form::Elements(_) => {

@@ -10,25 +10,27 @@ use tonnage_core::bytes::ALIGN;
 use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::Builder;
-use tonnage_core::kernel::{Data, In};
 use tonnage_core::layout::Layout;
+use tonnage_core::lent::{Data, In};
 use tonnage_core::recipe::{Generator, Stored};
 use tonnage_core::row::{Cost, OpDef};
-use tonnage_core::workers::{Alone, for_each_part};
-use tonnage_core::{Kind, TensorType, Workers};
-use tonnage_ops::index::rows_in_parts::{self, RowsInParts};
+use tonnage_core::{Bytes, Kind, TensorType};
+use tonnage_cpu::rows_in_parts::{self, RowsInParts};
+use tonnage_cpu::tile::{self, FILE_PIECE, Pieces, TileSource, file_piece};
+use tonnage_cpu::workers::Workers;
+use tonnage_cpu::workers::{Alone, for_each_part};
 use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::state;
-use tonnage_ops::tile::fused_store::{PIECE, STORE, as_it_is};
-use tonnage_ops::tile::{self, Pieces, TileSource};
+use tonnage_ops::tile::fused_store::{STORE, as_it_is};
 use tonnage_plan::{FileValuePlan, Plan, PlanOptions, Step, TileRun, lower};
 
 use super::frame::ExecutionFrame;
 use super::recipe_inputs::{InputGenerators, Specs};
-use super::step::{ReadSource, Reads, nothing, sources, tile_cost};
+use super::step::{ReadSource, Reads, nothing, sources};
 use super::{execute_with, missing, plan_once};
 use crate::array::Array;
 use crate::lend::{ByteRange, Lender};
+use crate::machine::target;
 use crate::pool::pool;
 use crate::spill::FileValue;
 
@@ -71,7 +73,7 @@ impl<'p> ExecutionFrame<'p> {
         let mut lent = lender.lend(&reads, &[scratch])?;
         let all = sources(run, &from, &lent.reads);
         let size = self.plan.file_values[file_value].dtype.size();
-        let pieces = Pieces::of(&run.domain, PIECE / size);
+        let pieces = Pieces::of(&run.domain, FILE_PIECE / size);
         let one = |number: usize, scratch: &mut [u8]| -> Result<()> {
             let piece = pieces.piece(number);
             let parts: SmallVec<[TileSource; 4]> = all
@@ -82,9 +84,9 @@ impl<'p> ExecutionFrame<'p> {
             tile::run(&run.program, &piece.sizes, &parts, &mut [&mut *scratch], nothing(), &Alone)?;
             to.write(piece.start, scratch)
         };
-        let thread_scratch =
-            ThreadScratch { scratch: &mut *lent.writes[0], threads: self.plan.threads, size };
-        pool().run(tile_cost(run), |workers| thread_scratch.each(pieces.count(), workers, &one))
+        let bytes = self.plan.file_values[file_value].bytes();
+        let thread_scratch = ThreadScratch { scratch: &mut *lent.writes[0], bytes, size };
+        pool().run(run.cost, |workers| thread_scratch.each(pieces.count(), workers, &one))
     }
 
     /// Puts rows into a table in a file, and what that is then into another place, a piece at a time.
@@ -131,10 +133,11 @@ impl<'p> ExecutionFrame<'p> {
         let order: &mut [u64] = &mut bytemuck::cast_slice_mut(order)[..indices.layout.count()];
         let (size, count) = (dtype.size(), table.sizes.iter().product::<usize>());
         let cost = Cost { flops: 0, bytes: 2 * (count * size) as u64 };
-        let thread_scratch = ThreadScratch { scratch, threads: self.plan.threads, size };
+        let bytes = Bytes::of(count * size);
+        let thread_scratch = ThreadScratch { scratch, bytes, size };
         pool().run(cost, |workers| {
             let rows = RowsInParts::new(node.op, &table.sizes, [indices, rows], order, workers)?;
-            let piece = PIECE / size;
+            let piece = FILE_PIECE / size;
             let one = |number: usize, scratch: &mut [u8]| -> Result<()> {
                 let first = number * piece;
                 let scratch = &mut scratch[..piece.min(count - first) * size];
@@ -151,7 +154,8 @@ impl<'p> ExecutionFrame<'p> {
 /// Memory in which threads make pieces of what goes to a file, each in its own.
 struct ThreadScratch<'a> {
     scratch: &'a mut [u8],
-    threads: usize,
+    /// Of all that goes to the file.
+    bytes: Bytes,
     /// Of an element.
     size: usize,
 }
@@ -164,9 +168,9 @@ impl ThreadScratch<'_> {
         workers: &dyn Workers,
         one: &(dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
     ) -> Result<()> {
-        let threads = self.threads.max(1);
-        let own = (self.scratch.len() / threads).min(PIECE) / self.size * self.size;
-        let shares = workers.threads().min(threads);
+        let piece = file_piece(self.bytes);
+        let own = piece / self.size * self.size;
+        let shares = workers.threads().min((self.scratch.len() / piece).max(1));
         let failed: Mutex<Option<tonnage_core::Error>> = Mutex::new(None);
         let thread_scratch = &mut self.scratch[..shares * own];
         for_each_part(workers, thread_scratch, shares, &|i| i * own, &|share, scratch| {
@@ -213,12 +217,12 @@ fn file_value(
     let made = make(&mut builder, values)?;
     let attrs = as_it_is(made.ty().dtype);
     let stored = builder.apply(&STORE, vec![made], attrs)?;
-    let graph = Arc::new(lower(&builder.finish(&[stored])?)?);
+    let target = target();
+    let graph = Arc::new(lower(&builder.finish(&[stored])?, &*target)?);
     let mut specs = Specs::default();
     let arrays: Vec<Array> = inputs.iter().map(|array| (*array).clone()).collect();
     let all: Vec<_> = arrays.iter().map(|array| specs.of(array, false)).collect();
-    let options = PlanOptions { threads: Workers::threads(pool()), outputs_given: false };
-    let plan = plan_once(&graph, &all, options, &arrays)?;
+    let plan = plan_once(&graph, &all, PlanOptions::new(target), &arrays)?;
     // Nothing in it draws: the program's own random numbers are the same whether a value is stored in a file or not.
     let (made, _) = execute_with(&plan, &arrays, ([0; 2], specs.given()), mark)?;
     let made = made.into_iter().next().ok_or_else(missing)?;

@@ -14,7 +14,6 @@ use tonnage_plan::{Allowed, Frontier, InputSpec, Plan, PlanOptions, plan};
 
 use crate::array::Array;
 use crate::ledger::{Id, Ledger};
-use crate::machine::machine;
 
 /// What the limit of `cpu:0` leaves for a call with certain inputs.
 #[derive(Debug)]
@@ -92,14 +91,13 @@ pub fn plan_once(
     options: PlanOptions,
     inputs: &[Array],
 ) -> Result<Arc<Plan>> {
-    let quickest = Arc::new(plan(graph, specs, options)?);
+    let quickest = Arc::new(plan(graph, specs, options.clone())?);
     match Headroom::left(inputs) {
         None => Ok(quickest),
         Some(headroom) => {
             // No budget was asked for, so no lever that changes a bit is allowed.
             let exact = Allowed::EXACT;
-            let frontier =
-                || Frontier::allowing(exact, graph, &[], specs, options, &machine()).map(Arc::new);
+            let frontier = || Frontier::allowing(exact, graph, &[], specs, options).map(Arc::new);
             headroom.fit(quickest, frontier)
         }
     }

@@ -39,6 +39,7 @@ use crate::eager::{Arg, Args, Arrays};
 use crate::interrupt::{self, Stop};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{ByteRange, Lender};
+use crate::machine::target;
 use crate::pool::pool;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
@@ -191,7 +192,7 @@ fn watched<'p>(
 /// A plan whose whole arena is small is not worth entering the pool for.
 fn is_small(plan: &Plan) -> bool {
     plan.peak() < Bytes::new(64 * 1024)
-        && plan.steps.iter().all(|s| matches!(s.run, Run::Nothing | Run::Tile(_) | Run::Kernel))
+        && plan.steps.iter().all(|s| matches!(s.run, Run::Nothing | Run::Tile(_) | Run::Kernel(_)))
 }
 
 /// The inputs' bytes, pinned: each storage once, to be written if any of its inputs is.
@@ -335,7 +336,8 @@ pub(crate) fn region_op(
         });
     }
     let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
-    let graph = Arc::new(lower(&builder.finish(&made)?)?);
+    let target = target();
+    let graph = Arc::new(lower(&builder.finish(&made)?, &*target)?);
     let mut seen = Vec::new();
     // What was moved in, and nobody else holds, may be overwritten.
     let specs: Vec<InputSpec> = arrays
@@ -343,8 +345,6 @@ pub(crate) fn region_op(
         .zip(&owned)
         .map(|(array, owned)| spec(array, *owned && array.is_sole(), &mut seen))
         .collect();
-    let options =
-        PlanOptions { threads: tonnage_core::Workers::threads(pool()), outputs_given: false };
-    let planned = plan_once(&graph, &specs, options, &arrays)?;
+    let planned = plan_once(&graph, &specs, PlanOptions::new(target), &arrays)?;
     Ok(execute(&planned, &arrays, crate::random::next_key(), mark)?.0)
 }

@@ -7,13 +7,13 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
+use tonnage_core::philox;
 use tonnage_core::recipe::{Generator, Key, Recipe};
 use tonnage_core::row::{Call, Cost, Lower};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Close, Form};
 use tonnage_core::{Dim, Node, TensorType, ValueId};
-use tonnage_ops::simd::philox;
-use tonnage_ops::tile;
+use tonnage_cpu::tile;
 use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 
 use super::frame::ExecutionFrame;
@@ -30,8 +30,8 @@ impl<'p> ExecutionFrame<'p> {
             Run::Nothing => Ok(()),
             Run::Tile(run) if step.dynamic => self.tile_anew(lender, step, run),
             Run::Tile(run) => self.tile(lender, step, run, &[]),
-            Run::Copy { run, from, to } => self.copy(lender, run, *from, to),
-            Run::Kernel => self.kernel(lender, step),
+            Run::Copy { run, from, to } => self.copy(lender, step, run, *from, to),
+            Run::Kernel(call) => self.kernel(lender, step, call.as_deref()),
             Run::ToFile { run, file_value } => {
                 self.write_file_value(lender, step, run, *file_value)
             }
@@ -121,17 +121,14 @@ impl<'p> ExecutionFrame<'p> {
                     // The same elements in the same order, where they lie in no order that a view could show.
                     let layout = self.layout(node.inputs[0])?;
                     let layout = view(&call, &layout).unwrap_or(layout);
-                    TileRun {
-                        program: planned.program.clone(),
-                        domain: layout.sizes.clone(),
-                        reads: vec![TileRead::Input(0, layout)],
-                        recipes: Vec::new(),
-                    }
+                    let (program, domain) = (planned.program.clone(), layout.sizes.clone());
+                    TileRun::new(program, domain, vec![TileRead::Input(0, layout)])
                 }
             },
             Lower::Tile(make) => {
                 let program = make(&call, node.aux)?;
-                let domain = tile::domain(&call, &program)?.sizes().ok_or_else(nowhere)?;
+                let domain =
+                    tonnage_ops::tile::domain(&call, &program)?.sizes().ok_or_else(nowhere)?;
                 let placed = node
                     .inputs
                     .iter()
@@ -145,7 +142,8 @@ impl<'p> ExecutionFrame<'p> {
                     })
                     .collect::<Result<SmallVec<[Placed; 4]>>>()?;
                 let placed: SmallVec<[&Placed; 4]> = placed.iter().collect();
-                tonnage_plan::tile_run(&program, domain, &placed).ok_or_else(nowhere)?
+                tonnage_plan::tile_run(&program, domain, &placed, &tile::LIMITS)
+                    .ok_or_else(nowhere)?
             }
             _ => return Err(nowhere()),
         };
@@ -179,7 +177,7 @@ impl<'p> ExecutionFrame<'p> {
             writes.push(byte_range);
         }
         let cost = match self.plan.graph.nodes.get(step.node) {
-            Some(_) => tile_cost(run),
+            Some(_) => run.cost,
             None => Cost::default(),
         };
         self.run_tile(lender, run, &step.reads, writes, step.scratch, cost)
@@ -188,6 +186,7 @@ impl<'p> ExecutionFrame<'p> {
     fn copy(
         &mut self,
         lender: &mut Lender,
+        step: &Step,
         run: &TileRun,
         from: ValueId,
         to: &Placed,
@@ -197,17 +196,15 @@ impl<'p> ExecutionFrame<'p> {
         let whole = self.whole(&to.at).ok_or_else(|| nowhere(from))?;
         let size = dtype.size();
         let writes = SmallVec::from_iter([whole.part(0, layout.count() * size, size)?]);
-        let anew = TileRun {
-            domain: layout.sizes.clone(),
-            reads: match run.reads.as_slice() {
-                [TileRead::Input(i, _)] => vec![TileRead::Input(*i, layout.clone())],
-                other => other.to_vec(),
-            },
-            program: run.program.clone(),
-            recipes: Vec::new(),
+        if !step.dynamic {
+            return self.run_tile(lender, run, &[from], writes, None, run.cost);
+        }
+        let reads = match run.reads.as_slice() {
+            [TileRead::Input(i, _)] => vec![TileRead::Input(*i, layout.clone())],
+            other => other.to_vec(),
         };
-        let cost = tile_cost(&anew);
-        self.run_tile(lender, &anew, &[from], writes, None, cost)
+        let anew = TileRun::new(run.program.clone(), layout.sizes.clone(), reads);
+        self.run_tile(lender, &anew, &[from], writes, None, anew.cost)
     }
 
     pub(super) fn run_tile(
@@ -361,17 +358,6 @@ pub(super) fn sources<'a>(
 
 fn same_start(a: &ByteRange, b: &ByteRange) -> bool {
     a.base == b.base && a.offset == b.offset && a.len > 0 && b.len > 0
-}
-
-pub(super) fn tile_cost(run: &TileRun) -> Cost {
-    let elements: u64 = run.domain.iter().map(|n| *n as u64).product();
-    let size = |form: &Form| match form {
-        Form::Elements(dtype) => dtype.size() as u64,
-        Form::Bits => 0,
-    };
-    let bytes: u64 = run.program.loads.iter().map(size).sum::<u64>()
-        + run.program.stores.iter().map(|(_, form)| size(form)).sum::<u64>();
-    Cost { flops: elements * run.program.flops(), bytes: elements * bytes }
 }
 
 #[cold]

@@ -17,10 +17,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use tonnage_core::Result;
 use tonnage_core::error::{ErrorKind, bad_argument};
 use tonnage_core::row::Cost;
-use tonnage_core::workers::Alone;
-use tonnage_core::{Result, Workers};
+use tonnage_cpu::workers::Alone;
+use tonnage_cpu::workers::Workers;
 
 use placement::ThreadPlacement;
 
@@ -42,7 +43,7 @@ const LONG_NANOS: u64 = 5_000_000;
 ///
 /// ```
 /// use tonnage_core::row::Cost;
-/// use tonnage_core::workers::for_each_chunk;
+/// use tonnage_cpu::workers::for_each_chunk;
 /// use tonnage_runtime::WorkerPool;
 /// let pool = WorkerPool::new(2)?;
 /// let mut data = vec![1u32; 1 << 20];
@@ -58,6 +59,11 @@ pub struct WorkerPool {
 }
 
 impl WorkerPool {
+    /// How many threads there are; at least 1.
+    pub fn threads(&self) -> usize {
+        self.threads.as_ref().map_or(1, ThreadPool::current_num_threads)
+    }
+
     /// A pool of that many threads.
     ///
     /// # Errors
@@ -226,7 +232,7 @@ fn worthwhile(cost: Cost) -> bool {
 
 impl Workers for WorkerPool {
     fn threads(&self) -> usize {
-        self.threads.as_ref().map_or(1, ThreadPool::current_num_threads)
+        WorkerPool::threads(self)
     }
 
     fn join(&self, a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
@@ -297,7 +303,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread::current;
     use std::time::Instant;
-    use tonnage_core::workers::for_each_chunk;
+    use tonnage_cpu::workers::for_each_chunk;
 
     thread_local! {
         /// What the host of this thread says where it is asked whether to stop.

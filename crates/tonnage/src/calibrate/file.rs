@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use tonnage_core::Workers;
 use tonnage_plan::Machine;
 use tonnage_runtime::pool;
 

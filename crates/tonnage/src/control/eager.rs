@@ -9,11 +9,12 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Builder, Graph};
-use tonnage_core::{Emit, Kind, Mark, OpDef, Result, Value, Workers};
+use tonnage_core::{Emit, Kind, Mark, OpDef, Result, Value};
 use tonnage_ops::state::assign::ASSIGN;
 use tonnage_plan::{PlanOptions, lower};
+use tonnage_runtime::execute;
+use tonnage_runtime::machine::target;
 use tonnage_runtime::random::next_key;
-use tonnage_runtime::{execute, pool};
 
 use crate::dispatch::{self, Input};
 use crate::tape;
@@ -118,15 +119,15 @@ fn at_once(
         let inputs = vec![before.clone(), made[*output].clone()];
         outputs.push(builder.apply(&ASSIGN, inputs, Attrs::None)?);
     }
-    let graph = Arc::new(lower(&builder.finish(&outputs)?)?);
+    let target = target();
+    let graph = Arc::new(lower(&builder.finish(&outputs)?, &*target)?);
     let mut seen = Vec::new();
     let specs: Vec<_> = arrays
         .iter()
         .zip(&donated)
         .map(|(array, donated)| execute::spec(array, *donated, &mut seen))
         .collect();
-    let options = PlanOptions { threads: pool().threads(), outputs_given: false };
-    let planned = execute::plan_once(&graph, &specs, options, &arrays)?;
+    let planned = execute::plan_once(&graph, &specs, PlanOptions::new(target), &arrays)?;
     let (made, _) = execute::execute(&planned, &arrays, next_key(), mark)?;
     drop(arrays);
     held.end(&[]);

@@ -1,7 +1,7 @@
 //! Closures of the program around, as ops.
 
 use tonnage_core::error::{Result, bad_argument};
-use tonnage_core::kernel::Out;
+use tonnage_core::lent::Out;
 use tonnage_core::{Error, ErrorKind, OpDef, Source, TensorType};
 use tonnage_ops::host::{callback::HOST_CALLBACK, pure::PURE_CALLBACK};
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use tonnage_core::kernel::In;
 use tonnage_core::layout::Slice;
+use tonnage_core::lent::In;
 use tonnage_core::{
     DType, Element, ErrorKind, FromScalar, Kind, Layout, Mark, Result, Scalar, Source, TensorType,
     with_element,
@@ -92,7 +92,7 @@ impl<'a> Lent<'a> {
 
     fn bytes(&self) -> &[u8] {
         match self.0.data {
-            tonnage_core::kernel::Data::Slice(bytes) => bytes,
+            tonnage_core::lent::Data::Slice(bytes) => bytes,
             _ => &[], // nothing that is lent is written, or outside of memory
         }
     }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::kernel::{In, Out};
+use tonnage_core::lent::{In, Out};
 use tonnage_core::{ErrorKind, HostCall, OpDef, Result, Source, TensorType};
 use tonnage_runtime::system::is_stack_low;
 

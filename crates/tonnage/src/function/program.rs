@@ -13,15 +13,14 @@ use std::time::Instant;
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_core::{
-    Bytes, Dim, ErrorKind, Graph, Kind, Mark, Node, Result, Source, Symbol, Workers,
-};
+use tonnage_core::{Bytes, Dim, ErrorKind, Graph, Kind, Mark, Node, Result, Source, Symbol};
 use tonnage_plan::{
     Allowed, Frontier, InputSpec, OutputPlan, Plan, PlanOptions, Price, lower,
     lower_with_residuals, plan,
 };
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::{Headroom, Measured, Specs};
+use tonnage_runtime::machine::{machine, target, target_of};
 use tonnage_runtime::random::next_key;
 use tonnage_runtime::{Array, Ledger, Owner, execute, pool};
 
@@ -64,7 +63,7 @@ impl TracedProgram {
         store_outputs(&mut graph, &variables, results);
         let graph = match signature.symbols.is_empty() {
             true => {
-                let lowered = Arc::new(lower(&graph)?);
+                let lowered = Arc::new(lower(&graph, &*target())?);
                 let is_loop_grad = |node: &Node| matches!(node.attrs, Attrs::LoopGrad(_));
                 let traced = lowered.nodes.iter().any(is_loop_grad).then(|| Arc::new(graph));
                 ProgramForm::Closed(lowered, traced)
@@ -116,7 +115,9 @@ impl TracedProgram {
     pub fn written_out(&self, inputs: &[InputSpec]) -> Result<Arc<Graph>> {
         match &self.graph {
             ProgramForm::Closed(graph, _) => Ok(graph.clone()),
-            ProgramForm::Open(graph) => Ok(Arc::new(lower(&self.closed(graph, inputs)?)?)),
+            ProgramForm::Open(graph) => {
+                Ok(Arc::new(lower(&self.closed(graph, inputs)?, &*target())?))
+            }
         }
     }
 
@@ -124,8 +125,10 @@ impl TracedProgram {
     fn with_residuals(&self, inputs: &[InputSpec]) -> Result<Vec<Arc<Graph>>> {
         let made = match &self.graph {
             ProgramForm::Closed(_, None) => Vec::new(),
-            ProgramForm::Closed(_, Some(traced)) => lower_with_residuals(traced)?,
-            ProgramForm::Open(graph) => lower_with_residuals(&self.closed(graph, inputs)?)?,
+            ProgramForm::Closed(_, Some(traced)) => lower_with_residuals(traced, &*target())?,
+            ProgramForm::Open(graph) => {
+                lower_with_residuals(&self.closed(graph, inputs)?, &*target())?
+            }
         };
         Ok(made.into_iter().map(Arc::new).collect())
     }
@@ -172,7 +175,7 @@ impl TracedProgram {
 
     fn plan_now(&self, key: &PlanKey, budget: Option<(Bytes, Levers)>) -> Result<Arc<Plan>> {
         let Some((budget, levers)) = budget else {
-            let options = PlanOptions { threads: key.threads, outputs_given: false };
+            let options = PlanOptions::new(target_of(key.threads, machine()));
             let graph = self.written_out(&key.specs)?;
             return Ok(Arc::new(plan(&graph, &key.specs, options)?));
         };
@@ -213,11 +216,10 @@ impl TracedProgram {
 
     /// All ways to run it with inputs like these, quickest first.
     fn frontier(&self, key: &PlanKey, levers: &Levers) -> Result<Frontier> {
-        let options = PlanOptions { threads: key.threads, outputs_given: false };
+        let options = PlanOptions::new(target_of(key.threads, levers.machine));
         let graph = self.written_out(&key.specs)?;
         let residuals = self.with_residuals(&key.specs)?;
-        let Levers { allowed, machine, .. } = levers;
-        Frontier::allowing(*allowed, &graph, &residuals, &key.specs, options, machine)
+        Frontier::allowing(levers.allowed, &graph, &residuals, &key.specs, options)
     }
 
     /// The plan for inputs like these, cached: under the function's own budget, and in the room that the

@@ -60,11 +60,11 @@ elementwise! {
     /// -1, 0 or 1 for every element.
     sign => math::sign::SIGN, Attrs::None;
     /// The next whole number below every element.
-    floor => math::floor::FLOOR, Attrs::None;
+    floor => math::rounding::FLOOR, Attrs::None;
     /// The next whole number above every element.
-    ceil => math::ceil::CEIL, Attrs::None;
+    ceil => math::rounding::CEIL, Attrs::None;
     /// The nearest whole number; halves go to the even one.
-    round => math::round::ROUND, Attrs::None;
+    round => math::rounding::ROUND, Attrs::None;
     /// Every element times itself.
     square => math::square::SQUARE, Attrs::None;
     /// The square root of every element; NaN below 0.
@@ -142,15 +142,15 @@ elementwise! {
     /// `x * relu6(x + 3) / 6`
     hard_swish => math::hard_swish::HARD_SWISH, Attrs::None;
     /// Where an element is not a number.
-    is_nan => math::is_nan::IS_NAN, Attrs::None;
+    is_nan => math::classification::IS_NAN, Attrs::None;
     /// Where an element is either infinity.
-    is_inf => math::is_inf::IS_INF, Attrs::None;
+    is_inf => math::classification::IS_INF, Attrs::None;
     /// Where an element is neither NaN nor an infinity.
-    is_finite => math::is_finite::IS_FINITE, Attrs::None;
+    is_finite => math::classification::IS_FINITE, Attrs::None;
     /// True where a boolean is false.
-    logical_not => math::logical_not::LOGICAL_NOT, Attrs::None;
+    logical_not => math::logical::LOGICAL_NOT, Attrs::None;
     /// Every bit of an integer flipped.
-    bitwise_not => math::bitwise_not::BITWISE_NOT, Attrs::None;
+    bitwise_not => math::bitwise::BITWISE_NOT, Attrs::None;
     /// Every element in another dtype.
     cast(dtype: DType) => math::cast::CAST, Attrs::DType(dtype);
 }
@@ -176,9 +176,9 @@ impl Tensor {
         /// The quotient, broadcast.
         div => math::div::DIV;
         /// The larger one, broadcast.
-        maximum => math::maximum::MAXIMUM;
+        maximum => math::extremum::MAXIMUM;
         /// The smaller one, broadcast.
-        minimum => math::minimum::MINIMUM;
+        minimum => math::extremum::MINIMUM;
         /// The quotient rounded down, broadcast, as Python's `//`.
         floor_div => math::floor_div::FLOOR_DIV;
         /// What is left of the division that rounds down, broadcast, as Python's `%`.
@@ -196,33 +196,33 @@ impl Tensor {
         /// Times the logarithm of the other, and 0 where this is 0, broadcast.
         xlogy => math::xlogy::XLOGY;
         /// Where it is equal, broadcast.
-        equal => math::equal::EQUAL;
+        equal => math::comparison::EQUAL;
         /// Where it differs, broadcast.
-        not_equal => math::not_equal::NOT_EQUAL;
+        not_equal => math::comparison::NOT_EQUAL;
         /// Where it is less, broadcast.
-        less => math::less::LESS;
+        less => math::comparison::LESS;
         /// Where it is less or equal, broadcast.
-        less_equal => math::less_equal::LESS_EQUAL;
+        less_equal => math::comparison::LESS_EQUAL;
         /// Where it is more, broadcast.
-        greater => math::greater::GREATER;
+        greater => math::comparison::GREATER;
         /// Where it is more or equal, broadcast.
-        greater_equal => math::greater_equal::GREATER_EQUAL;
+        greater_equal => math::comparison::GREATER_EQUAL;
         /// Where both are true, broadcast.
-        logical_and => math::logical_and::LOGICAL_AND;
+        logical_and => math::logical::LOGICAL_AND;
         /// Where one or both are true, broadcast.
-        logical_or => math::logical_or::LOGICAL_OR;
+        logical_or => math::logical::LOGICAL_OR;
         /// Where just one is true, broadcast.
-        logical_xor => math::logical_xor::LOGICAL_XOR;
+        logical_xor => math::logical::LOGICAL_XOR;
         /// The bits that both integers have, broadcast.
-        bitwise_and => math::bitwise_and::BITWISE_AND;
+        bitwise_and => math::bitwise::BITWISE_AND;
         /// The bits that one or both integers have, broadcast.
-        bitwise_or => math::bitwise_or::BITWISE_OR;
+        bitwise_or => math::bitwise::BITWISE_OR;
         /// The bits that just one integer has, broadcast.
-        bitwise_xor => math::bitwise_xor::BITWISE_XOR;
+        bitwise_xor => math::bitwise::BITWISE_XOR;
         /// The bits shifted left by the other operand, broadcast.
-        shift_left => math::shift_left::SHIFT_LEFT;
+        shift_left => math::bitwise::SHIFT_LEFT;
         /// The bits shifted right by the other operand, broadcast; signed integers keep their sign.
-        shift_right => math::shift_right::SHIFT_RIGHT;
+        shift_right => math::bitwise::SHIFT_RIGHT;
     }
 
     /// Every element clamped to between two bounds, which are numbers or tensors, broadcast.

@@ -50,13 +50,13 @@ impl Tensor {
         /// Multiplied over axes; of nothing: 1.
         prod prod_keep prod_all => reduce::prod::PROD;
         /// The largest over axes; NaN wins.
-        max max_keep max_all => reduce::max::MAX;
+        max max_keep max_all => reduce::extremum::MAX;
         /// The least over axes; NaN wins.
-        min min_keep min_all => reduce::min::MIN;
+        min min_keep min_all => reduce::extremum::MIN;
         /// Whether one is true, over axes.
-        any any_keep => reduce::any::ANY;
+        any any_keep => reduce::truth::ANY;
         /// Whether all are true, over axes.
-        all all_keep => reduce::all::ALL;
+        all all_keep => reduce::truth::ALL;
         /// The variance over axes: the mean of the squared distances from the mean.
         var var_keep var_all => reduce::var::VAR;
         /// The standard deviation over axes: the root of the variance.
@@ -104,13 +104,13 @@ impl Tensor {
     /// Where the largest along an axis stands, as i64; the first of several, and NaN if there is one.
     #[track_caller]
     pub fn argmax(&self, axis: i64) -> Result<Tensor> {
-        self.along(&reduce::argmax::ARGMAX, axis, Source::here(), Attrs::Axis)
+        self.along(&reduce::arg::ARGMAX, axis, Source::here(), Attrs::Axis)
     }
 
     /// Where the least along an axis stands, as i64; the first of several, and NaN if there is one.
     #[track_caller]
     pub fn argmin(&self, axis: i64) -> Result<Tensor> {
-        self.along(&reduce::argmin::ARGMIN, axis, Source::here(), Attrs::Axis)
+        self.along(&reduce::arg::ARGMIN, axis, Source::here(), Attrs::Axis)
     }
 
     /// Running sums along an axis.

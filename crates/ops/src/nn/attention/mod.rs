@@ -1,13 +1,10 @@
-//! Attention in tiles: scores of a block of queries with a block of keys are made, weighed and used while they are in
-//! cache. Memory is linear in the lengths: what is saved for the backward pass is two numbers a query.
+//! Attention. Memory is linear in the lengths: what is saved for the backward pass is two numbers a query.
 //!
-//! `forward` is the op, `grad` its gradient for queries, keys and values; `block` is what the two share, `quadratic`
-//! the same in plain ops, for the gradient of a mask and for second derivatives.
+//! `forward` is the op, `grad` its gradient for queries, keys and values; `quadratic` is the same in plain ops, for the
+//! gradient of a mask and for second derivatives.
 
 pub mod forward;
 pub mod grad;
-
-mod block;
 mod quadratic;
 
 use smallvec::smallvec;
@@ -18,7 +15,7 @@ use tonnage_core::{Attrs, Call, DType, Dim, Scalar, Shape, TensorType};
 use crate::infer::{along, bad_attrs, cost, dtype, same_dtype};
 
 /// The attributes: scale, causal, masked.
-fn attrs(op: &'static str, attrs: &Attrs) -> Result<(f64, bool, bool)> {
+pub fn attrs(op: &'static str, attrs: &Attrs) -> Result<(f64, bool, bool)> {
     match attrs {
         Attrs::Attention { scale, causal, masked } => Ok((scale.to_f64(), *causal, *masked)),
         _ => Err(bad_attrs(op, attrs, "those of attention")),
@@ -26,7 +23,7 @@ fn attrs(op: &'static str, attrs: &Attrs) -> Result<(f64, bool, bool)> {
 }
 
 /// What scores, sums and their logarithms are computed and held in.
-fn computed(dtype: DType) -> DType {
+pub fn computed(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
@@ -189,6 +186,7 @@ fn per_query(q: &TensorType) -> TensorType {
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "as type rules return it")]
+/// Types of several results.
 fn types_of(all: impl IntoIterator<Item = TensorType>) -> Result<tonnage_core::row::Types> {
     let mut types = smallvec![];
     types.extend(all);

@@ -115,7 +115,7 @@ impl Scores {
         }
         // A query that sees nothing has no weights: e to the power of minus infinity, not of NaN.
         let lse = heads.numbers(e, inputs[3].clone())?;
-        let alone = emit::binary(e, &math::equal::EQUAL, lse.clone(), hidden)?;
+        let alone = emit::binary(e, &math::comparison::EQUAL, lse.clone(), hidden)?;
         let nought = emit::number(e, 0.0, heads.dtype)?;
         let lse = e.apply(&math::where_::WHERE, vec![alone, nought, lse], Attrs::None)?;
         let relative = emit::sub(e, scores, lse)?;
@@ -147,7 +147,7 @@ fn later(e: &mut dyn Emit, queries: &Dim, keys: &Dim) -> Result<Value> {
     let last = range(e, more, queries)?;
     let last = emit::reshape(e, last, &[queries.clone(), Dim::Known(1)].into_iter().collect())?;
     let keys = range(e, 0, keys)?;
-    emit::binary(e, &math::less::LESS, last, keys)
+    emit::binary(e, &math::comparison::LESS, last, keys)
 }
 
 /// The gradient of an added mask, for every query and key: `[batch, heads, queries, keys]`.

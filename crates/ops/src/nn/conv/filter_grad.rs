@@ -1,43 +1,36 @@
 //! `conv_filter_grad`: for every tap of a filter, the products of what it saw in all windows with what the windows
 //! gave, added up. The gradient of `conv` for its filters.
-//!
-//! The sum over windows is cut at fixed places, whatever the number of threads: they share filters, not windows.
 
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
-use tonnage_core::{Attrs, Bytes, Call, Dim, Emit, OpDef, Shape, TensorType};
+use tonnage_core::{Attrs, Call, Dim, Emit, OpDef, Shape, TensorType};
 
-use super::depthwise_filter::{self, DepthwiseFilterGrad};
 use super::forward::CONV;
-use super::operand::{ConvOperand, transposed};
 use super::transpose::CONV_TRANSPOSE;
 use super::{ConvSizes, channels, divides, floats, image_is_input};
+use crate::OpId;
 use crate::infer::{along, inputs, joined, shape};
-use crate::linalg::gemm::{
-    NoEpilogue, RowLayout, Size, Target, gemm, scratch_bytes, scratch_bytes_for,
-};
-use crate::nn::float::{Float, with_float};
 
-const NAME: &str = "conv_filter_grad";
+/// The op's name, for errors.
+pub const NAME: &str = "conv_filter_grad";
 
 /// `(image [batch, ..., c], values [batch, ..., o]) -> filters [..., c / groups, o]`; the rest as [`Attrs::Conv`].
 pub static CONV_FILTER_GRAD: OpDef = OpDef {
+    id: OpId::ConvFilterGrad as u16,
     name: NAME,
     doc: "Products of an image's windows with their values, added up to filters.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch,
     saves: Saves::one_of(&[&[Save::Input(1).needed_by(0), Save::Input(0).needed_by(1)]]),
     remat: Remat::Costly,
     cost: |call| super::costs(call, known(call), &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples: || {
         let sample = |case: super::Case| {
             let made = super::made(&case);
@@ -48,7 +41,8 @@ pub static CONV_FILTER_GRAD: OpDef = OpDef {
     },
 };
 
-fn infer(call: &Call) -> Result<Types> {
+/// The type rule.
+pub fn infer(call: &Call) -> Result<Types> {
     let [image, values] = inputs(NAME, call)?;
     floats(NAME, image, values)?;
     let (conv, window) = super::attrs(NAME, call.attrs)?;
@@ -76,31 +70,9 @@ fn axes(call: &Call) -> AxisMap {
     AxisMap { outputs: vec![axes], summed: vec![smallvec![(0, 0), (1, 0)]] }
 }
 
-fn known(call: &Call) -> Option<ConvSizes> {
+/// The sizes of a call, where they are known.
+pub fn known(call: &Call) -> Option<ConvSizes> {
     ConvSizes::of(call, call.inputs.first()?, call.inputs.get(1)?)
-}
-
-/// The product that it is: all windows are added up.
-fn size_of(known: &ConvSizes) -> Size {
-    let forward = known.forward();
-    Size { rows: forward.k, k: forward.rows, ..forward }
-}
-
-fn scratch(call: &Call, threads: usize) -> Bytes {
-    if infer(call).is_err() {
-        return Bytes::ZERO;
-    }
-    let Some(known) = known(call) else { return Bytes::ZERO };
-    let (size, dtype) = (size_of(&known), call.inputs[0].dtype);
-    if known.is_depthwise() {
-        return depthwise_filter::scratch(&known, dtype);
-    }
-    let left = transposed(&known, dtype.size());
-    let windows = scratch_bytes_for(size, dtype, left, false, threads);
-    match known.window.is_trivial() {
-        true => windows.max(scratch_bytes(size, dtype, threads)),
-        false => windows,
-    }
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
@@ -118,31 +90,4 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         grads[1] = crate::emit::dense(made);
     }
     Ok(grads)
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
-}
-
-fn run<T: Float>(k: &mut Kernel) -> Result<()> {
-    let (conv, window) = super::attrs(NAME, k.attrs)?;
-    let [image, values] = &k.inputs[..2] else { return Ok(()) };
-    let out = &mut k.outputs[0];
-    let known =
-        ConvSizes::from_sizes(window, conv.groups, &image.layout.sizes, &values.layout.sizes);
-    if known.is_depthwise() {
-        let sums = DepthwiseFilterGrad::<T>::of(image, values, known);
-        sums.run(out.slice::<T>(), k.scratch, k.workers)?;
-        return Ok(());
-    }
-    let size = size_of(&known);
-    let left = ConvOperand::<T>::taps_of(image, &known);
-    let right = ConvOperand::<T>::pixels_of(values, &known);
-    let target = Target {
-        data: out.slice::<T>(),
-        batch_stride: size.cols,
-        rows: RowLayout::Every(known.outputs),
-        add: false,
-    };
-    gemm(size, &left, &right, target, &NoEpilogue, k.scratch, k.workers)
 }

@@ -1,44 +1,38 @@
 //! `conv`: filters laid on every window of an image, channels last. What most people call a convolution: filters are
 //! not flipped.
 //!
-//! Padding is zeros. A result is rounded once; 16-bit floats are added up in f32.
+//! Padding is zeros.
 
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
-use tonnage_core::{Attrs, Bytes, Call, Emit, OpDef, TensorType};
+use tonnage_core::{Attrs, Call, Emit, OpDef, TensorType};
 
-use super::depthwise::{self, Gather};
 use super::filter_grad::CONV_FILTER_GRAD;
-use super::operand::{ConvOperand, slides};
 use super::transpose::CONV_TRANSPOSE;
-use super::windows::packs;
 use super::{ConvSizes, channels, divides, filter_lengths, floats, image_is_input, mismatch};
+use crate::OpId;
 use crate::infer::{along, inputs, joined};
-use crate::linalg::gemm::{
-    OutputEpilogue, RowLayout, Target, gemm, scratch_bytes, scratch_bytes_for,
-};
-use crate::nn::float::{Float, with_float};
 
-const NAME: &str = "conv";
+/// The op's name, for errors.
+pub const NAME: &str = "conv";
 
 /// `(image [batch, ..., c], filters [..., c / groups, o]) -> [batch, ..., o]`; the rest as [`Attrs::Conv`].
 pub static CONV: OpDef = OpDef {
+    id: OpId::Conv as u16,
     name: NAME,
     doc: "Filters laid on every window of an image of one to three axes, channels last.",
     infer,
     axes,
     mem: Mem::Alloc,
-    scratch,
     saves: Saves::one_of(&[&[Save::Input(1).needed_by(0), Save::Input(0).needed_by(1)]]),
     remat: Remat::Costly,
     cost: |call| super::costs(call, known(call), &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0], &[1]]),
     fails: Fails::Never,
-    lower: Lower::WithEpilogue(kernel),
+    lower: Lower::Kernel,
     samples: || {
         let sample = |(dtype, image, filter, conv)| super::sample(dtype, &image, &filter, conv);
         super::cases().into_iter().map(sample).collect()
@@ -80,23 +74,9 @@ fn axes(call: &Call) -> AxisMap {
     AxisMap { outputs: vec![axes], summed }
 }
 
-fn known(call: &Call) -> Option<ConvSizes> {
+/// The sizes of a call, where they are known.
+pub fn known(call: &Call) -> Option<ConvSizes> {
     ConvSizes::of(call, call.inputs.first()?, infer(call).ok()?.first()?)
-}
-
-// As windows, or as the plain product that windows of one pixel are where the image lies so.
-fn scratch(call: &Call, threads: usize) -> Bytes {
-    let Some(known) = known(call) else { return Bytes::ZERO };
-    let (size, dtype) = (known.forward(), call.inputs[0].dtype);
-    if known.is_depthwise() {
-        return depthwise::scratch(&known, dtype);
-    }
-    let left = packs(&slides(&known), known.batch, known.group(), dtype.size());
-    let windows = scratch_bytes_for(size, dtype, left, false, threads);
-    match known.window.is_trivial() {
-        true => windows.max(scratch_bytes(size, dtype, threads)),
-        false => windows,
-    }
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
@@ -115,35 +95,4 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         grads[1] = crate::emit::dense(made);
     }
     Ok(grads)
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
-}
-
-fn run<T: Float>(k: &mut Kernel) -> Result<()> {
-    let (conv, window) = super::attrs(NAME, k.attrs)?;
-    let [image, filter] = &k.inputs[..2] else { return Ok(()) };
-    let out = &mut k.outputs[0];
-    let known = ConvSizes::from_sizes(window, conv.groups, &image.layout.sizes, &out.sizes);
-    if known.is_depthwise() {
-        let gather = Gather::forward(image, &known);
-        gather.run(filter, out.slice::<T>(), k.scratch, k.workers)?;
-        if let Some(epilogue) = k.epilogue {
-            crate::tile::apply_epilogue::<T>(epilogue, out.slice::<T>(), k.workers)?;
-        }
-        return Ok(());
-    }
-    let size = known.forward();
-    let left = ConvOperand::<T>::windows_of(image, &known);
-    let right = ConvOperand::<T>::filters(filter, &known);
-    let target = Target {
-        data: out.slice::<T>(),
-        batch_stride: size.cols,
-        rows: RowLayout::Every(known.outputs),
-        add: false,
-    };
-    let (batch, row) = (size.cols, known.outputs);
-    let end = k.epilogue.map(|epilogue| OutputEpilogue { epilogue, start: 0, batch, row });
-    gemm(size, &left, &right, target, &end, k.scratch, k.workers)
 }

@@ -2,23 +2,10 @@
 //!
 //! All three are linear in both of their inputs, and each is the gradient of the others: derivatives of any order
 //! come back to these rows.
-//!
-//! Each is a matrix product whose operands are written into packing space window by window, a few kilobytes at a
-//! time (`windows`, `filter`): im2col without its tensor, since the columns of an image's windows never exist as a whole. Filters of one channel each
-//! (`depthwise`) have loops of their own: there is nothing to multiply a matrix with.
 
 pub mod filter_grad;
 pub mod forward;
 pub mod transpose;
-
-mod band;
-mod classes;
-mod depthwise;
-mod depthwise_filter;
-mod filter;
-mod operand;
-mod slide;
-mod windows;
 
 use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result, bad_argument};
@@ -27,10 +14,10 @@ use tonnage_core::{Attrs, Call, DType, Dim, Shape, Sizes, TensorType, window};
 
 use super::window::WindowGeometry;
 use crate::infer::{bad_attrs, cost, dtype, same_dtype};
-use crate::linalg::gemm::Size;
+use crate::linalg::Size;
 
 /// The attributes, checked.
-fn attrs<'a>(op: &'static str, attrs: &'a Attrs) -> Result<(&'a window::Conv, WindowGeometry)> {
+pub fn attrs<'a>(op: &'static str, attrs: &'a Attrs) -> Result<(&'a window::Conv, WindowGeometry)> {
     let Attrs::Conv(conv) = attrs else { return Err(bad_attrs(op, attrs, "a convolution")) };
     if conv.groups == 0 {
         let what = "0 groups";
@@ -48,11 +35,13 @@ fn image_is_input(op: &'static str, conv: &window::Conv) -> Result<()> {
     Err(bad_argument(op, what, "leave them out"))
 }
 
+/// Refuses operands that are not floats of one dtype.
 fn floats(op: &'static str, a: &TensorType, b: &TensorType) -> Result<()> {
     dtype(op, a, DType::is_float, "f64, f32, f16 or bf16 (cast first)")?;
     same_dtype(op, a, b)
 }
 
+/// The error for shapes that do not fit each other.
 fn mismatch(op: &'static str, left: &TensorType, right: &TensorType, help: String) -> Result<()> {
     let (left, right) = (left.shape.clone(), right.shape.clone());
     Err(ErrorKind::ShapeMismatch { op, left, right, help }.into())
@@ -89,29 +78,33 @@ fn channels(ty: &TensorType) -> &Dim {
 
 /// Sizes of one call, once they are known; those that the data decide at their bound.
 #[derive(Debug, Clone, Copy)]
-struct ConvSizes {
-    window: WindowGeometry,
-    groups: usize,
-    batch: usize,
+pub struct ConvSizes {
+    /// Its windows.
+    pub window: WindowGeometry,
+    /// Groups of channels.
+    pub groups: usize,
+    /// Images.
+    pub batch: usize,
     /// Spatial lengths of the image.
-    image: [usize; 3],
+    pub image: [usize; 3],
     /// Spatial lengths of what its windows give.
-    made: [usize; 3],
+    pub made: [usize; 3],
     /// Channels of the image.
-    inputs: usize,
+    pub inputs: usize,
     /// Channels of what its windows give.
-    outputs: usize,
+    pub outputs: usize,
 }
 
 impl ConvSizes {
     /// From the types of an image and of what its windows give.
-    fn of(call: &Call, image: &TensorType, made: &TensorType) -> Option<ConvSizes> {
+    pub fn of(call: &Call, image: &TensorType, made: &TensorType) -> Option<ConvSizes> {
         let (conv, window) = attrs(call.op, call.attrs).ok()?;
         let (image, made) = (image.shape.most()?, made.shape.most()?);
         Some(ConvSizes::from_sizes(window, conv.groups, &image, &made))
     }
 
-    fn from_sizes(
+    /// From the lengths of an image and of what its windows give.
+    pub fn from_sizes(
         window: WindowGeometry,
         groups: usize,
         image: &[usize],
@@ -134,22 +127,22 @@ impl ConvSizes {
     }
 
     /// Channels of the image and of the result in one group.
-    fn group(&self) -> (usize, usize) {
+    pub fn group(&self) -> (usize, usize) {
         (self.inputs / self.groups, self.outputs / self.groups)
     }
 
     /// A group for each channel of the image.
-    fn is_depthwise(&self) -> bool {
+    pub fn is_depthwise(&self) -> bool {
         self.groups > 1 && self.groups == self.inputs
     }
 
     /// How many windows, over all images.
-    fn windows(&self) -> usize {
+    pub fn windows(&self) -> usize {
         self.made.iter().fold(self.batch, |all, made| all.saturating_mul(*made))
     }
 
     /// The product that a convolution is.
-    fn forward(&self) -> Size {
+    pub fn forward(&self) -> Size {
         let (inputs, outputs) = self.group();
         let k = self.window.area().saturating_mul(inputs);
         Size { batch: self.groups, rows: self.windows(), cols: outputs, k }

@@ -4,31 +4,32 @@
 //! A row is read into cache once, so that its statistics are recomputed in the backward pass rather than saved. Those of an
 //! image are too far from its end for that, and are saved: two numbers a group.
 //!
-//! Variances are those of the numbers at hand (divided by their count), from differences to their mean, never from
-//! differences of squares.
+//! Variances are those of the numbers at hand (divided by their count).
 
+mod formula;
 pub mod group;
 pub mod group_grad;
 pub mod layer;
 pub mod layer_grad;
 
-mod formula;
-mod images;
-
 use tonnage_core::error::{Result, bad_argument};
-use tonnage_core::{Attrs, DType, Dim, Scalar, Shape, TensorType};
+use tonnage_core::{Attrs, DType, Scalar, Shape, TensorType};
 
 use crate::infer::{bad_attrs, dtype, same_dtype, shape};
 
 /// What a variance gets added, whether the mean is taken away, and how many groups there are.
 #[derive(Debug, Clone, Copy)]
-struct NormSpec {
-    epsilon: f64,
-    centered: bool,
-    groups: usize,
+pub struct NormSpec {
+    /// Added to the variance.
+    pub epsilon: f64,
+    /// Whether the mean is subtracted.
+    pub centered: bool,
+    /// Groups of channels.
+    pub groups: usize,
 }
 
-fn how(op: &'static str, attrs: &Attrs) -> Result<NormSpec> {
+/// What the attributes say.
+pub fn how(op: &'static str, attrs: &Attrs) -> Result<NormSpec> {
     let Attrs::Normalize { epsilon, centered, groups } = attrs else {
         return Err(bad_attrs(op, attrs, "those of a normalization"));
     };
@@ -45,7 +46,7 @@ fn attrs(epsilon: f64, centered: bool, groups: usize) -> Attrs {
 }
 
 /// What statistics are computed and held in.
-fn computed(dtype: DType) -> DType {
+pub fn computed(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
@@ -59,11 +60,6 @@ fn check(op: &'static str, x: &TensorType, each: &[&TensorType]) -> Result<()> {
         shape(op, &ty.shape, &last, "use one number for each of the last axis")?;
     }
     Ok(())
-}
-
-/// The product of some dims, at their most.
-fn most(dims: &[Dim]) -> usize {
-    dims.iter().map(|dim| dim.most().unwrap_or(0)).fold(1, usize::saturating_mul)
 }
 
 /// Images and their groups, epsilon and whether they are centered, to test rows with.

@@ -14,7 +14,7 @@ use super::window::WindowGeometry;
 use crate::infer::{along, bad_attrs, joined};
 
 /// A window that an index of one of its taps fits into two bytes for.
-fn window(op: &'static str, attrs: &Attrs) -> Result<WindowGeometry> {
+pub fn window(op: &'static str, attrs: &Attrs) -> Result<WindowGeometry> {
     let Attrs::Window(window) = attrs else { return Err(bad_attrs(op, attrs, "a window")) };
     checked(op, window)
 }
@@ -58,25 +58,6 @@ fn axes(rank: usize, inputs: usize) -> AxisMap {
         axes[rank - 1] = of(rank - 1);
     }
     AxisMap { outputs: vec![axes], summed: Vec::new() }
-}
-
-/// A row of pixels along width: which image, and where along depth and height.
-#[derive(Clone, Copy)]
-struct PixelRow {
-    batch: usize,
-    at: [usize; 2],
-}
-
-impl PixelRow {
-    /// Row `number` of images of these sizes.
-    fn of(number: usize, sizes: &[usize]) -> PixelRow {
-        let rank = sizes.len();
-        let (height, depth) = (
-            if rank > 3 { sizes[rank - 3] } else { 1 },
-            if rank > 4 { sizes[rank - 4] } else { 1 },
-        );
-        PixelRow { batch: number / height / depth, at: [number / height % depth, number % height] }
-    }
 }
 
 /// An image to test with, and its windows.

@@ -6,39 +6,34 @@
 use smallvec::smallvec;
 use tonnage_core::error::Result;
 use tonnage_core::grad::{Cotangent, GradCall};
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{
     Fails, Grad, Jvp, Lower, Mem, Remat, Sample, SampleInput, Save, Saves, Types, Values,
 };
-use tonnage_core::{Attrs, Call, DType, Element, Emit, OpDef, Scalar, Shape, Sizes, TensorType};
+use tonnage_core::{Attrs, Call, DType, Emit, OpDef, Scalar, Shape, Sizes, TensorType};
 
 use super::cross_entropy_grad::CROSS_ENTROPY_GRAD;
-use super::{check_rows, costs, powers_of, rows_axes, rows_scratch, rows_to_test, smoothing};
-use crate::emit;
-use crate::index::indices::Indices;
+use super::{check_rows, costs, rows_axes, rows_to_test, smoothing};
 use crate::infer::{inputs, integer, shape};
-use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::{StridedRows, bytes_of_rows, sum1};
-use crate::parallel::{cut, for_each_item, rows_at_once};
-use crate::simd::{self, Isa};
+use crate::{OpId, emit};
 
-const NAME: &str = "cross_entropy";
+/// The op's name, for errors.
+pub const NAME: &str = "cross_entropy";
 
 /// `(logits [..., n], labels [...]) -> losses [...]`; the share that is spread as [`Attrs::Smoothing`].
 pub static CROSS_ENTROPY: OpDef = OpDef {
+    id: OpId::CrossEntropy as u16,
     name: NAME,
     doc: "How surprised logits are by a label: -log_softmax(logits)[label].",
     infer,
     axes: |call| rows_axes(call, &[0, 1], false),
     mem: Mem::Alloc,
-    scratch: |call, threads| rows_scratch(call, 2, threads),
     saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| costs(call, 15, &infer(call).unwrap_or_default()),
     grad: Grad::Rule(grad),
     jvp: Jvp::FromGrad,
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples: || labels_to_test().into_iter().map(|(sample, _)| sample).collect(),
 };
 
@@ -65,53 +60,6 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     let inputs = vec![call.input(0)?, call.input(1)?, call.grad()?];
     let made = e.apply(&CROSS_ENTROPY_GRAD, inputs, call.attrs.clone())?;
     Ok(vec![emit::dense(made), None])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
-}
-
-fn run<T: Float>(k: &mut Kernel) -> Result<()> {
-    let share = smoothing(NAME, k.attrs)?;
-    let x = StridedRows::<T>::of(&k.inputs[0]);
-    let (width, at_once) = (x.width, rows_at_once(x.width));
-    let labels = Indices::checked(NAME, &k.inputs[1], width)?;
-    let items = k.outputs[0].slice::<T>().chunks_mut(at_once).enumerate();
-    let slot = bytes_of_rows(2, width, <T::Compute as Element>::DTYPE);
-    for_each_item(k.workers, items, k.scratch, slot, &|(number, losses), mut slot| {
-        let [buffer, powers] = [(); 2].map(|()| cut::<T::Compute>(&mut slot, width));
-        for (i, loss) in losses.iter_mut().enumerate() {
-            let row = number * at_once + i;
-            let x = x.row(row, buffer);
-            let label = x[labels.get(row)];
-            let made = simd::level().run(CrossEntropyRow { x, label, share, powers: &mut *powers });
-            T::store(&[made], std::slice::from_mut(loss));
-        }
-        Ok(())
-    })
-}
-
-/// What the logarithm of the sum of powers has more than the label's logit, both relative to the largest.
-struct CrossEntropyRow<'a, C> {
-    x: &'a [C],
-    label: C,
-    share: f64,
-    powers: &'a mut [C],
-}
-
-impl<C: Wide> simd::SimdKernel for CrossEntropyRow<'_, C> {
-    type Output = C;
-
-    #[inline(always)]
-    fn run<I: Isa>(self) -> C {
-        let (base, sum) = powers_of::<I, C>(self.x, self.powers);
-        let mut expected = self.label - base;
-        if self.share > 0.0 {
-            let mean = sum1(self.x, |x| x - base) / C::of(self.x.len() as f64);
-            expected = expected + C::of(self.share) * (mean - expected);
-        }
-        sum.ln::<I>() - expected
-    }
 }
 
 /// Samples, and the sizes of their logits.

@@ -4,41 +4,35 @@
 use smallvec::smallvec;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types};
-use tonnage_core::{Attrs, Call, DType, Dim, Element, OpDef, Shape, TensorType};
+use tonnage_core::{Attrs, Call, DType, Dim, OpDef, Shape, TensorType};
 
 use super::cross_entropy::{labels_to_test, leading, losses};
 use super::plain::SOFTMAX;
-use super::{check_rows, computed, costs, powers_of, rows_axes, rows_scratch, smoothing};
+use super::{check_rows, computed, costs, rows_axes, smoothing};
 use crate::derive::by_formula;
-use crate::emit;
-use crate::index::indices::Indices;
 use crate::index::put_along_axis::PUT_ALONG_AXIS;
 use crate::infer::{inputs, integer, same_dtype, shape};
-use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::{StridedRows, bytes_of_rows};
-use crate::parallel::{cut, for_each_item, rows_at_once};
-use crate::simd::{self, Isa};
-use crate::strided::Positions;
+use crate::{OpId, emit};
 
-const NAME: &str = "cross_entropy_grad";
+/// The op's name, for errors.
+pub const NAME: &str = "cross_entropy_grad";
 
 /// `(logits, labels, g) -> gradient of the logits`; the share that is spread as [`Attrs::Smoothing`].
 pub static CROSS_ENTROPY_GRAD: OpDef = OpDef {
+    id: OpId::CrossEntropyGrad as u16,
     name: NAME,
     doc: "The gradient of cross_entropy for its logits.",
     infer,
     axes: |call| rows_axes(call, &[0, 1, 2], true),
     mem: Mem::Reuse(&[0]),
-    scratch: |call, threads| rows_scratch(call, 2, threads),
     saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Costly,
     cost: |call| costs(call, 15, &call.inputs[..1]),
     grad: Grad::Rule(|e, call| by_formula(e, call, formula)),
     jvp: Jvp::FromGrad,
     fails: Fails::OnData,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples: || {
         let sample = |(mut sample, _): (Sample, _)| {
             let g = losses(&sample.inputs[0].ty);
@@ -96,52 +90,4 @@ fn formula(e: &mut dyn Emit, attrs: &Attrs, inputs: Vec<Value>) -> Result<Vec<Va
     let spread = emit::div(e, spread, count)?;
     let made = emit::sub(e, made, spread)?;
     Ok(vec![emit::cast(e, made, ty.dtype)?])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
-}
-
-fn run<T: Float>(k: &mut Kernel) -> Result<()> {
-    let share = smoothing(NAME, k.attrs)?;
-    let x = StridedRows::<T>::of(&k.inputs[0]);
-    let (width, at_once) = (x.width, rows_at_once(x.width));
-    let labels = Indices::checked(NAME, &k.inputs[1], width)?;
-    let g = &k.inputs[2];
-    let places = Positions::of(&g.layout);
-    let out = k.outputs[0].slice::<T>().chunks_mut((at_once * width).max(1)).enumerate();
-    let slot = bytes_of_rows(2, width, <T::Compute as Element>::DTYPE);
-    for_each_item(k.workers, out, k.scratch, slot, &|(number, out), mut slot| {
-        let [buffer, work] = [(); 2].map(|()| cut::<T::Compute>(&mut slot, width));
-        for (i, out) in out.chunks_exact_mut(width).enumerate() {
-            let row = number * at_once + i;
-            let g: T::Compute = g.slice::<T>()[places.at(row)].read();
-            let less = g * T::Compute::of(share / width as f64);
-            let x = x.row_or(row, out, buffer);
-            simd::level().run(Shares { x, by: g, less, work: &mut *work });
-            let label = &mut work[labels.get(row)];
-            *label = *label - g * T::Compute::of(1.0 - share);
-            T::store(work, out);
-        }
-        Ok(())
-    })
-}
-
-/// `softmax(x) * by - less`
-struct Shares<'a, C> {
-    x: &'a [C],
-    by: C,
-    less: C,
-    work: &'a mut [C],
-}
-
-impl<C: Wide> simd::SimdKernel for Shares<'_, C> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self) {
-        let (_, sum) = powers_of::<I, C>(self.x, self.work);
-        let by = self.by / sum;
-        self.work.iter_mut().for_each(|made| *made = *made * by - self.less);
-    }
 }

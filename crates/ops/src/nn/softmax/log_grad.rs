@@ -3,36 +3,33 @@
 use smallvec::smallvec;
 use tonnage_core::emit::{Emit, Value};
 use tonnage_core::error::Result;
-use tonnage_core::kernel::Kernel;
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Save, Saves, Types};
 use tonnage_core::{Attrs, Call, OpDef};
 
 use super::plain_grad::SOFTMAX_GRAD;
-use super::{SoftmaxRow, check, costs, each_row, rows_axes, rows_scratch};
+use super::{check, costs, rows_axes};
 use crate::derive::by_formula;
 use crate::infer::{inputs, same_dtype, shape};
-use crate::nn::float::{Float, Wide, with_float};
-use crate::nn::rows::sum1;
-use crate::simd::{self, Isa};
-use crate::{emit, math};
+use crate::{OpId, emit, math};
 
-const NAME: &str = "log_softmax_grad";
+/// The op's name, for errors.
+pub const NAME: &str = "log_softmax_grad";
 
 /// `(g, y) -> g - exp(y) * sum(g)`
 pub static LOG_SOFTMAX_GRAD: OpDef = OpDef {
+    id: OpId::LogSoftmaxGrad as u16,
     name: NAME,
     doc: "The gradient of log_softmax, from its result.",
     infer,
     axes: |call| rows_axes(call, &[0, 1], true),
     mem: Mem::Reuse(&[0]),
-    scratch: |call, threads| rows_scratch(call, 3, threads),
     saves: Saves::one_of(&[&[Save::Inputs.always()]]),
     remat: Remat::Cheap,
     cost: |call| costs(call, 15, &call.inputs[..1]),
     grad: Grad::Rule(|e, call| by_formula(e, call, formula)),
     jvp: Jvp::FromGrad,
     fails: Fails::Never,
-    lower: Lower::Slices(kernel),
+    lower: Lower::Kernel,
     samples: || (SOFTMAX_GRAD.samples)(),
 };
 
@@ -51,26 +48,4 @@ fn formula(e: &mut dyn Emit, _: &Attrs, inputs: Vec<Value>) -> Result<Vec<Value>
     let share = emit::unary(e, &math::exp::EXP, y.clone())?;
     let shared = emit::mul(e, share, sum)?;
     Ok(vec![emit::sub(e, g.clone(), shared)?])
-}
-
-fn kernel(k: &mut Kernel) -> Result<()> {
-    with_float!(NAME, k.outputs[0].dtype, T => {
-        each_row::<T, 2>(k, &|row| simd::level().run(LogSoftmaxGradRow(row)))
-    })
-}
-
-struct LogSoftmaxGradRow<'a, T: Float>(SoftmaxRow<'a, T, 2>);
-
-impl<T: Float> simd::SimdKernel for LogSoftmaxGradRow<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Isa>(self) {
-        let SoftmaxRow { inputs: [g, y], work, out } = self.0;
-        let sum = sum1(g, |g| g);
-        for ((made, g), y) in work.iter_mut().zip(g).zip(y) {
-            *made = *g - y.exp::<I>() * sum;
-        }
-        T::store(work, out);
-    }
 }

@@ -59,7 +59,7 @@ pub fn variants(
         }
         before = count;
         let halved = Arc::new(halved(graph, &pressure.root, &idle[..count]));
-        let (mut variant, program) = Variant::of(halved, base.inputs, base.threads, base.machine);
+        let (mut variant, program) = Variant::of(halved, base.inputs, base.target, base.machine);
         variant.seconds = base.slower(variant.seconds);
         variant.used = VariantSummary { in_bf16: count, ..variant.used };
         let choices = super::super::points(std::slice::from_ref(&program));

@@ -97,7 +97,7 @@ fn with(
         )
         .ok()?;
     }
-    let (mut variant, program) = Variant::of(changed, base.inputs, base.threads, base.machine);
+    let (mut variant, program) = Variant::of(changed, base.inputs, base.target, base.machine);
     variant.used =
         VariantSummary { max_checkpoints: Some(max_checkpoints.iter().sum()), ..variant.used };
     let own = &base.programs[order];

@@ -18,9 +18,9 @@ pub fn variant(
     base: &VariantBase,
     sink: &mut impl VariantSink,
 ) {
-    let graph = order::low_peak(with_residuals, base.inputs, base.threads);
+    let graph = order::low_peak(with_residuals, base.inputs, base.target);
     let residuals = loop_checkpoints(own).len() - loop_checkpoints(&graph).len();
-    let (mut variant, program) = Variant::of(graph, base.inputs, base.threads, base.machine);
+    let (mut variant, program) = Variant::of(graph, base.inputs, base.target, base.machine);
     variant.used = VariantSummary { residuals, ..variant.used };
     let decisions = vec![RematDecision::Keep; program.candidates.len()];
     let Some(sketch) = program.sketch(&decisions) else { return };

@@ -26,6 +26,8 @@ use super::sketch::ProgramProfile;
 use crate::fuse::fuse;
 use crate::order::pressure::Pressure;
 use crate::place::InputSpec;
+use crate::target::Target;
+use tonnage_ops::tile::TileLimits;
 
 /// What may be done to fit a budget besides what keeps every bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,10 +127,10 @@ impl Variant {
     pub fn of(
         graph: Arc<Graph>,
         inputs: &[InputSpec],
-        threads: usize,
+        target: &dyn Target,
         machine: &Machine,
     ) -> (Variant, ProgramProfile) {
-        let pressure = Pressure::of(&graph, inputs, threads);
+        let pressure = Pressure::of(&graph, inputs, target);
         let program = ProgramProfile::of(&graph, pressure.clone(), machine);
         let seconds = (program.seconds() + loop_checkpoints::correction(&graph, machine)).max(0.0);
         let used = VariantSummary {
@@ -149,17 +151,19 @@ impl Variant {
     }
 
     /// The graph of a point.
-    pub fn graph(&self, point: &FrontierPoint) -> Result<Arc<Graph>> {
+    pub fn graph(&self, point: &FrontierPoint, limits: &TileLimits) -> Result<Arc<Graph>> {
         let mut graph = self.graph.clone();
         if let Some(within) = self.within.as_ref().filter(|_| is_changed(&point.within)) {
-            let body = fuse(rematerialize::graph(&within.body, &within.pressure, &point.within))?;
+            let body = rematerialize::graph(&within.body, &within.pressure, &point.within);
+            let body = fuse(body, limits)?;
             let mut changed = (*graph).clone();
             changed.nodes[within.node].regions = vec![Arc::new(body)];
             graph = Arc::new(changed);
         }
         if is_changed(&point.runs) {
             // What is recomputed may now be written into what reads it.
-            graph = Arc::new(fuse(rematerialize::graph(&graph, &self.pressure, &point.runs))?);
+            let changed = rematerialize::graph(&graph, &self.pressure, &point.runs);
+            graph = Arc::new(fuse(changed, limits)?);
         }
         Ok(graph)
     }
@@ -172,7 +176,7 @@ fn is_changed(runs: &[SketchStep]) -> bool {
 /// What all variants are made from.
 pub struct VariantBase<'a> {
     pub inputs: &'a [InputSpec],
-    pub threads: usize,
+    pub target: &'a dyn Target,
     pub machine: &'a Machine,
     /// The graph as it is, in each of its orders.
     pub programs: &'a [ProgramProfile],

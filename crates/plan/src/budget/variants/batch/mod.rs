@@ -82,16 +82,16 @@ fn variant(
 ) -> Result<(Variant, Vec<FrontierPoint>)> {
     let InPieces { mut graph, node } = made;
     let specs = specs(&graph.nodes[node])?;
-    let body = order::low_peak(&graph.nodes[node].regions[0], &specs, base.threads);
+    let body = order::low_peak(&graph.nodes[node].regions[0], &specs, base.target);
     // Held once: it is most of the graph.
     graph.nodes[node].regions = vec![body.clone()];
-    let pressure = Pressure::of(&body, &specs, base.threads);
+    let pressure = Pressure::of(&body, &specs, base.target);
     // Nothing waits in a file inside of a loop.
     let machine = base.machine.without_disk();
     let program = ProgramProfile::of(&body, pressure.clone(), &machine);
     let sketches = sketches(&program, shared);
     let iteration = program.seconds();
-    let (mut variant, outer) = Variant::of(Arc::new(graph), base.inputs, base.threads, &machine);
+    let (mut variant, outer) = Variant::of(Arc::new(graph), base.inputs, base.target, &machine);
     let own = machine.node(&variant.graph, &variant.graph.nodes[node]);
     variant.seconds = base.slower(variant.seconds + pieces as f64 * iteration - own);
     variant.used = VariantSummary { micro_batches: Some(pieces), ..variant.used };

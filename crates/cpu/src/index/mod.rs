@@ -1,0 +1,33 @@
+//! Kernels that pick elements and rows by index or by mask, and put them back.
+
+pub mod argsort;
+pub mod bincount;
+pub mod boolean_mask;
+pub mod dynamic_slice;
+pub mod dynamic_update;
+pub mod first_of;
+pub mod gather;
+pub mod gather_last;
+pub mod gather_nd;
+pub mod histogram;
+pub(crate) mod indices;
+mod mask;
+pub mod mask_scatter;
+mod nd;
+pub mod nonzero;
+mod order;
+pub mod put_along_axis;
+pub(crate) mod rows;
+pub mod rows_in_parts;
+pub mod rows_to_dense;
+pub mod scatter_add;
+pub mod scatter_nd_add;
+pub mod scatter_nd_max;
+pub mod scatter_nd_min;
+pub mod scatter_nd_update;
+pub mod scatter_update;
+pub mod searchsorted;
+pub mod sort;
+pub mod take_along_axis;
+pub mod top_k;
+pub mod unique;

@@ -1,0 +1,120 @@
+//! What a device tells the planner: data and pure functions, so that plans for a device are made, printed and tested where there
+//! is none.
+//!
+//! Decision: `docs/decisions/ops-and-kernels-apart.md`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tonnage_core::layout::Layout;
+use tonnage_core::row::Call;
+use tonnage_core::tile::TileProgram;
+use tonnage_core::{Attrs, Bytes, OpDef, Scalar};
+use tonnage_ops::tile::TileLimits;
+
+use crate::budget::Machine;
+
+/// A device, as far as plans depend on it.
+pub trait Target: fmt::Debug + Send + Sync {
+    /// What printed plans call it.
+    fn name(&self) -> String;
+
+    /// What it does in a second, and what its links to files carry.
+    fn machine(&self) -> Machine;
+
+    /// The largest tile programs that it runs.
+    fn tile_limits(&self) -> TileLimits;
+
+    /// Workspace of one call of an op; `stored` says where inputs lie outside of memory, in the order of the inputs, and is empty
+    /// where none does.
+    fn scratch(&self, op: &OpDef, call: &Call, stored: &[Option<&Layout>]) -> Bytes;
+
+    /// Workspace of a tile program over a domain.
+    fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes;
+
+    /// How many elements the kernel of an op reads of an input that lies outside of memory in that layout; `None` where the input
+    /// is to be brought into memory.
+    fn streamed(&self, op: &OpDef, call: &Call, input: usize, layout: &Layout) -> Option<usize>;
+
+    /// Whether the kernel of an op hands its one output over to an epilogue as it is made.
+    fn has_epilogue(&self, op: &OpDef) -> bool;
+
+    /// What elements are made in on their way to a file that takes that many bytes.
+    fn file_pieces(&self, bytes: Bytes) -> Bytes;
+
+    /// Workspace of an op that puts that many rows into a table that stays in a file; `None` where it cannot.
+    fn rows_in_file(&self, op: &OpDef, attrs: &Attrs, table: usize, rows: usize) -> Option<Bytes>;
+
+    /// The one value that a program gives where each input has one value everywhere, in the bits of its kernels; `None` where
+    /// it is left to the call.
+    fn uniform(&self, program: &TileProgram, domain: &[usize], inputs: &[Scalar])
+    -> Option<Scalar>;
+}
+
+/// A device that is only described: kernels without workspace, and no constants folded.
+///
+/// For examples, and for a first size of a program on a device that is not there.
+#[derive(Debug, Clone)]
+pub struct DescribedTarget {
+    /// What printed plans call it.
+    pub name: String,
+    /// What it does in a second.
+    pub machine: Machine,
+    /// The largest tile programs that it runs.
+    pub tile_limits: TileLimits,
+}
+
+impl Default for DescribedTarget {
+    fn default() -> DescribedTarget {
+        DescribedTarget {
+            name: "described".to_string(),
+            machine: Machine::DEFAULT,
+            tile_limits: TileLimits { registers: 128, stores: 4, live: 32 },
+        }
+    }
+}
+
+impl Target for DescribedTarget {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    fn tile_limits(&self) -> TileLimits {
+        self.tile_limits
+    }
+
+    fn scratch(&self, _: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {
+        Bytes::ZERO
+    }
+
+    fn tile_scratch(&self, _: &TileProgram, _: &[usize]) -> Bytes {
+        Bytes::ZERO
+    }
+
+    fn streamed(&self, _: &OpDef, _: &Call, _: usize, _: &Layout) -> Option<usize> {
+        None
+    }
+
+    fn has_epilogue(&self, _: &OpDef) -> bool {
+        false
+    }
+
+    fn file_pieces(&self, bytes: Bytes) -> Bytes {
+        bytes
+    }
+
+    fn rows_in_file(&self, _: &OpDef, _: &Attrs, _: usize, _: usize) -> Option<Bytes> {
+        None
+    }
+
+    fn uniform(&self, _: &TileProgram, _: &[usize], _: &[Scalar]) -> Option<Scalar> {
+        None
+    }
+}
+
+/// A device that several plans are for.
+pub type SharedTarget = Arc<dyn Target>;

@@ -1,0 +1,136 @@
+//! Plans for devices that are not there: made, printed and compared where no such device is.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
+use std::sync::Arc;
+
+use tonnage_core::attrs::Attrs;
+use tonnage_core::layout::Layout;
+use tonnage_core::row::Call;
+use tonnage_core::tile::TileProgram;
+use tonnage_core::{Builder, Bytes, DType, Emit, Kind, OpDef, Scalar, TensorType};
+use tonnage_cpu::CpuTarget;
+use tonnage_ops::linalg::matmul::MATMUL;
+use tonnage_ops::math::{exp::EXP, tanh::TANH};
+use tonnage_ops::tile::TileLimits;
+use tonnage_plan::{
+    DescribedTarget, InputSpec, Machine, Plan, PlanOptions, SharedTarget, Target, lower, plan,
+};
+
+/// `tanh(exp(x @ w))`, as it runs on a device.
+fn planned(target: SharedTarget) -> Plan {
+    let ty = TensorType::new(DType::F32, [256, 256]);
+    let mut builder = Builder::new();
+    let x = builder.input(ty.clone(), Kind::Input, None);
+    let w = builder.input(ty.clone(), Kind::Input, None);
+    let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
+    let y = builder.apply(&MATMUL, vec![x, w], attrs).unwrap();
+    let y = builder.apply(&EXP, vec![y], Attrs::None).unwrap();
+    let y = builder.apply(&TANH, vec![y], Attrs::None).unwrap();
+    let graph = Arc::new(lower(&builder.finish(&[y]).unwrap(), &*target).unwrap());
+    let spec = || InputSpec::contiguous(&ty, "test", false).unwrap();
+    plan(&graph, &[spec(), spec()], PlanOptions::new(target)).unwrap()
+}
+
+/// A GPU as its data sheet has it: products take workspace of a fixed size, programs are short.
+#[derive(Debug)]
+struct Accelerator {
+    workspace: Bytes,
+    limits: TileLimits,
+    sheet: DescribedTarget,
+}
+
+impl Target for Accelerator {
+    fn name(&self) -> String {
+        "an accelerator".to_string()
+    }
+    fn machine(&self) -> Machine {
+        self.sheet.machine()
+    }
+    fn tile_limits(&self) -> TileLimits {
+        self.limits
+    }
+    fn scratch(&self, op: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {
+        if *op == MATMUL { self.workspace } else { Bytes::ZERO }
+    }
+    fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes {
+        self.sheet.tile_scratch(program, domain)
+    }
+    fn streamed(&self, _: &OpDef, _: &Call, _: usize, _: &Layout) -> Option<usize> {
+        None
+    }
+    fn has_epilogue(&self, op: &OpDef) -> bool {
+        *op == MATMUL
+    }
+    fn file_pieces(&self, bytes: Bytes) -> Bytes {
+        bytes
+    }
+    fn rows_in_file(&self, _: &OpDef, _: &Attrs, _: usize, _: usize) -> Option<Bytes> {
+        None
+    }
+    fn uniform(&self, _: &TileProgram, _: &[usize], _: &[Scalar]) -> Option<Scalar> {
+        None
+    }
+}
+
+fn accelerator(workspace: u64) -> Accelerator {
+    let sheet = DescribedTarget::default();
+    Accelerator { workspace: Bytes::new(workspace), limits: sheet.tile_limits, sheet }
+}
+
+#[test]
+fn workspace_of_a_target_is_in_the_peak() {
+    let bare = planned(Arc::new(DescribedTarget::default())).peak();
+    let peak = |workspace: u64| planned(Arc::new(accelerator(workspace))).peak();
+    assert_eq!(peak(0), bare);
+    assert_eq!(peak(32 << 20), bare + Bytes::new(32 << 20));
+    let cpu = CpuTarget::new(1, Machine::DEFAULT);
+    let ty = TensorType::new(DType::F32, [256, 256]);
+    let (types, attrs) =
+        ([ty.clone(), ty], Attrs::Matmul { transpose_a: false, transpose_b: false });
+    let scratch = cpu.scratch(&MATMUL, &Call::new(&MATMUL, &types, &attrs), &[]);
+    assert_eq!(planned(Arc::new(cpu)).peak(), bare + scratch.rounded());
+}
+
+#[test]
+fn a_target_says_whether_products_have_epilogues() {
+    let joined = |target: SharedTarget| planned(target).steps.iter().any(|s| s.epilogue.is_some());
+    assert!(joined(Arc::new(accelerator(0))));
+    assert!(!joined(Arc::new(DescribedTarget::default())));
+}
+
+#[test]
+fn plans_say_what_they_are_for() {
+    assert_eq!(planned(Arc::new(accelerator(0))).target.name(), "an accelerator");
+    assert_eq!(
+        planned(Arc::new(CpuTarget::new(2, Machine::DEFAULT))).target.name(),
+        "cpu, 2 threads"
+    );
+    let printed = planned(Arc::new(accelerator(4096))).to_string();
+    assert!(printed.contains("matmul"), "{printed}");
+}
+
+#[test]
+fn programs_are_as_long_as_a_target_runs_them() {
+    let chain = |limits: TileLimits| {
+        let target = Accelerator { limits, ..accelerator(0) };
+        let ty = TensorType::new(DType::F32, [64]);
+        let mut builder = Builder::new();
+        let x = builder.input(ty.clone(), Kind::Input, None);
+        // Forty values that are all alive until they are added up from the last to the first.
+        let mut values = vec![x];
+        for i in 0..40 {
+            let op = if i % 2 == 0 { &TANH } else { &EXP };
+            let last = values[values.len() - 1].clone();
+            values.push(builder.apply(op, vec![last], Attrs::None).unwrap());
+        }
+        let mut sum = values.pop().unwrap();
+        for value in values.into_iter().rev() {
+            let both = vec![sum, value];
+            sum = builder.apply(&tonnage_ops::math::add::ADD, both, Attrs::None).unwrap();
+        }
+        lower(&builder.finish(&[sum]).unwrap(), &target).unwrap().nodes.len()
+    };
+    let of = |live: usize| chain(TileLimits { registers: 128, stores: 4, live });
+    assert!(of(8) > of(64), "{} nodes within 8 registers, {} within 64", of(8), of(64));
+}
