@@ -493,6 +493,16 @@ def test_long_sums_keep_their_terms():
     assert np.abs(made - (2 ** 24 + 2 ** 13)).max() < 200
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("start, stop", [((), (3,)), ((3,), ()), ((2, 1), (3,)), ((2, 1), (1, 3)), ((1,), (2, 3)), ((2, 3), (2, 3))])
+def test_linspace_broadcasts_its_ends(start, stop, axis):
+    a, b = np.random.rand(*start).astype("f4"), np.random.rand(*stop).astype("f4")
+    expected = np.linspace(*np.broadcast_arrays(a, b), 5, axis=axis)
+    for made in [tf.linspace(a, b, 5, axis=axis), tf.function(lambda a, b: tf.linspace(a, b, 5, axis=axis))(a, b)]:
+        assert made.shape == expected.shape
+        np.testing.assert_allclose(made.numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("start, stop", list(itertools.product([-1.0, 2.5, 0.0, np.nan, np.inf, -np.inf], repeat=2)))
 @pytest.mark.parametrize("num", [0, 1, 2, 5])
 def test_linspace_ends_are_as_they_were_given(start, stop, num):

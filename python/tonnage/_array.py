@@ -136,6 +136,12 @@ def linspace(start, stop, num, name=None, axis=0):
     if isinstance(start, (int, float)) and isinstance(stop, (int, float)):
         return _t.linspace(float(start), float(stop), int(num), dtype)
     start, stop = (cast(_t.to_tensor(x, None, None), dtype) for x in (start, stop))
+    # As many axes on both sides: the axis is counted in what they are broadcast to.
+    rank = max(start.ndim, stop.ndim)
+    for _ in range(rank - start.ndim):
+        start = _t.expand_dims(start, 0)
+    for _ in range(rank - stop.ndim):
+        stop = _t.expand_dims(stop, 0)
     steps = _t.linspace(0.0, 1.0, int(num), dtype)
     start, stop = _t.expand_dims(start, axis), _t.expand_dims(stop, axis)
     lengths = [1] * start.ndim

@@ -46,7 +46,7 @@ fn tests() -> StepOutcome {
 
 fn programs() -> StepOutcome {
     match python::environment(&target().join("python")) {
-        Ok(python) => fuzz(&python, &["--seed", "1000", "--graphs", GRAPHS]),
+        Ok(python) => fuzz(&python, &["--seed", "1000", "--graphs", GRAPHS, "--jobs", &jobs()]),
         Err(why) => StepOutcome::Skipped(why),
     }
 }
@@ -54,11 +54,17 @@ fn programs() -> StepOutcome {
 fn programs_beside_tensorflow() -> StepOutcome {
     match env::var_os("TENSORFLOW_PYTHON") {
         Some(python) => {
-            let words = ["--tensorflow", "--seed", "100000", "--graphs", GRAPHS];
+            let jobs = jobs();
+            let words = ["--tensorflow", "--seed", "100000", "--graphs", GRAPHS, "--jobs", &jobs];
             fuzz(&root().join(python), &words)
         }
         None => StepOutcome::Skipped("name an interpreter that has it in TENSORFLOW_PYTHON".into()),
     }
+}
+
+/// As many processes as there are cores.
+fn jobs() -> String {
+    std::thread::available_parallelism().map_or(1, usize::from).to_string()
 }
 
 /// Draws and runs programs in an interpreter, with the package of this build before any other.
