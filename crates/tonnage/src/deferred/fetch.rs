@@ -10,9 +10,9 @@ use tonnage_core::row::Mem;
 use tonnage_core::{ErrorKind, Kind, Result, Symbol};
 
 use super::{Placeholder, Session};
-use crate::function::program::{TracedProgram, lock};
+use crate::function::program::TracedProgram;
 use crate::function::signature::Signature;
-use crate::function::{CallKey, HasProgram, TraceCache};
+use crate::function::{CallKey, HasProgram, TraceCache, lock};
 use crate::tensor::{Tensor, TensorRepr};
 use crate::trace::InputOrigin;
 use crate::tree::Tree;

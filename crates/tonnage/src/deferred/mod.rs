@@ -15,7 +15,8 @@ use tonnage_core::{Bytes, DType, Dim, ErrorKind, Kind, Result, Shape, Source, Sy
 use tonnage_runtime::{Ledger, Owner, Tally};
 
 use crate::function::home::{self, Home};
-use crate::function::program::{lock, text};
+use crate::function::lock;
+use crate::function::program::text;
 use crate::tensor::Tensor;
 use crate::trace::{self, Trace};
 use crate::variable::Variable;

@@ -14,7 +14,7 @@ use tonnage_runtime::execute::Measured;
 
 use super::Graph;
 use super::fetch::FetchProgram;
-use crate::function::program::lock;
+use crate::function::lock;
 use crate::function::{TraceCache, give_up};
 use crate::tensor::Tensor;
 use crate::tree::Tree;

@@ -4,9 +4,8 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, Dim, Error, Result, Source, Symbol, TensorType};
 use tonnage_plan::{Allowed, Price};
 
-use super::Function;
-use super::program::lock;
 use super::signature::Signature;
+use super::{Function, lock};
 use crate::tensor::Tensor;
 use crate::tree::{Tree, leaves};
 

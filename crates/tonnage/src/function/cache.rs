@@ -6,13 +6,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan};
+use tonnage_plan::{Allowed, Frontier, Plan};
 use tonnage_runtime::{Ledger, Owner, Tally};
 
 use super::captures::Captures;
+use super::choice::{Levers, PlanKey};
 use super::key::{CallKey, QuickBuild};
 use super::program::TracedProgram;
 use super::ran::Ran;
@@ -23,30 +23,6 @@ pub(crate) const LIMIT: Bytes = Bytes::mib(64);
 /// Something that was traced.
 pub(crate) trait HasProgram: Heap {
     fn program(&self) -> &TracedProgram;
-}
-
-/// What a plan is looked up by.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct PlanKey {
-    pub program: u64,
-    pub threads: usize,
-    pub specs: SmallVec<[InputSpec; 4]>,
-}
-
-/// What plans under a budget are made for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Levers {
-    pub machine: Machine,
-    pub allowed: Allowed,
-    /// Held by others, and part of the budget.
-    pub beside: Bytes,
-}
-
-impl Levers {
-    /// Those that keep every bit.
-    pub fn exact(self) -> Levers {
-        Levers { allowed: Allowed::EXACT, ..self }
-    }
 }
 
 struct CacheEntry<V> {
@@ -355,13 +331,5 @@ fn table<K, V>(capacity: usize) -> usize {
                 if n < 8 { (n + 1).next_power_of_two() } else { (n * 8 / 7).next_power_of_two() };
             buckets * (size_of::<(K, V)>() + 1) + 16
         }
-    }
-}
-
-impl Heap for PlanKey {
-    fn heap(&self, seen: &mut Seen) -> usize {
-        let own =
-            if self.specs.spilled() { self.specs.capacity() * size_of::<InputSpec>() } else { 0 };
-        own + self.specs.iter().map(|spec| spec.heap(seen)).sum::<usize>()
     }
 }

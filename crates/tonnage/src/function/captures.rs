@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tonnage_core::Source;
 use tonnage_runtime::Owner;
 
-use super::program::{TracedProgram, lock};
+use super::lock;
+use super::program::TracedProgram;
 
 /// A storage that is held: its address, and the line that its bytes are from, where it has any.
 #[derive(Clone, Copy)]

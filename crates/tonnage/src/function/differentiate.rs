@@ -5,9 +5,8 @@ use std::sync::Arc;
 use tonnage_core::{ErrorKind, Result, Source};
 
 use super::concrete::Concrete;
-use super::program::lock;
 use super::signature::Signature;
-use super::{CallKey, Function, home};
+use super::{CallKey, Function, home, lock};
 use crate::grad::function::Whole;
 use crate::tree::{Tree, leaves};
 

@@ -4,27 +4,36 @@
 //! cached up to a bound in bytes, counted in the ledger, and gone when the function is dropped.
 //!
 //! In the order in which a call goes through them: `key` is what a call is looked up by, `signature` says
-//! which calls a trace serves, `relax` opens dims by itself, `cache` holds what was traced and planned (`captures` lists the tensors in it),
-//! `program` is a graph with all that it takes from outside, `ran` is what a call of it took, `home` keeps the variables that were made while
-//! tracing, `budget` is what a call may take, `differentiate` serves tapes around a call, `retrace` notices when tracing does not end, `concrete` is a function for one signature.
+//! which calls a trace serves, `relax` opens dims by itself, `cache` holds what was traced and planned (`captures` lists
+//! the tensors in it), `program` is a graph with all that it takes from outside. `planned` looks its plan up, with the
+//! room that a limit leaves; `choice` makes the plan, under a budget or without one; `refuse` says what would do where none
+//! fits; `run` runs the call, and `ran` is what it took. `foresee` plans calls that do not run. `home` keeps the variables
+//! that were made while tracing, `budget` is what a call may take, `differentiate` serves tapes around a call, `retrace`
+//! notices when tracing does not end, `concrete` is a function for one signature, `lock` is the lock of what threads share.
 
 mod budget;
 mod cache;
 pub(crate) mod captures;
+mod choice;
 mod concrete;
 mod differentiate;
+mod foresee;
 pub(crate) mod home;
 mod key;
+mod lock;
+mod planned;
 pub(crate) mod program;
 mod ran;
 mod refuse;
 mod relax;
 mod retrace;
+mod run;
 pub(crate) mod signature;
 
 pub(crate) use cache::{HasProgram, TraceCache};
 pub use concrete::ConcreteFunction;
 pub(crate) use key::CallKey;
+pub(crate) use lock::lock;
 pub use ran::Ran;
 
 use std::marker::PhantomData;
@@ -44,7 +53,7 @@ use crate::variable::Variable;
 use concrete::Concrete;
 use home::Home;
 use key::with_key;
-use program::{TracedProgram, lock};
+use program::TracedProgram;
 use relax::Families;
 use retrace::Retraces;
 use signature::Signature;

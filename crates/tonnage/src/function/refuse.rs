@@ -5,7 +5,7 @@ use tonnage_core::error::{Holder, Shortage};
 use tonnage_core::{Bytes, Error, ErrorKind, Result};
 use tonnage_plan::{Allowed, Plan};
 
-use super::cache::Levers;
+use super::choice::Levers;
 
 /// What a refusal says of the plan that takes the least. The plan itself is as large as the program, and is not held while
 /// other levers are tried.

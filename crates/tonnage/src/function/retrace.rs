@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tonnage_core::Source;
 
-use super::program::lock;
+use super::lock;
 use super::signature::Signature;
 use crate::notices::{self, ArgumentChange, Notice};
 

@@ -1,0 +1,128 @@
+//! Which plan a program gets for certain inputs: the one that takes what it takes, or under a budget the quickest that
+//! fits by the levers that are allowed. Where none fits, a refusal says what would do. Nothing is cached here.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tonnage_core::heap::{Heap, Seen};
+use tonnage_core::{Bytes, Kind, Result};
+use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, plan};
+use tonnage_runtime::machine::{machine, target_of};
+use tonnage_runtime::{Ledger, Owner, pool};
+
+use super::cache::WORTH_GIVING_BACK;
+use super::program::TracedProgram;
+use super::refuse::{LeastPlan, would_help};
+
+/// What a plan is looked up by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct PlanKey {
+    /// The program's number.
+    pub program: u64,
+    pub threads: usize,
+    /// How the inputs lie, in their order.
+    pub specs: SmallVec<[InputSpec; 4]>,
+}
+
+impl PlanKey {
+    /// Of a program on the threads that there are now, before the first of its inputs.
+    #[inline]
+    pub fn of(program: &TracedProgram) -> PlanKey {
+        PlanKey { program: program.number, threads: pool().threads(), specs: Default::default() }
+    }
+}
+
+impl Heap for PlanKey {
+    fn heap(&self, seen: &mut Seen) -> usize {
+        let own =
+            if self.specs.spilled() { self.specs.capacity() * size_of::<InputSpec>() } else { 0 };
+        own + self.specs.iter().map(|spec| spec.heap(seen)).sum::<usize>()
+    }
+}
+
+/// What plans under a budget are made for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Levers {
+    pub machine: Machine,
+    pub allowed: Allowed,
+    /// Held by others, and part of the budget.
+    pub beside: Bytes,
+}
+
+impl Levers {
+    /// Those that keep every bit.
+    pub fn exact(self) -> Levers {
+        Levers { allowed: Allowed::EXACT, ..self }
+    }
+}
+
+/// The plans that a program can have for inputs like those of a key.
+pub(super) struct PlanChoice<'a> {
+    pub program: &'a TracedProgram,
+    pub key: &'a PlanKey,
+}
+
+impl PlanChoice<'_> {
+    /// The plan without a look at its size.
+    pub fn unlimited(&self) -> Result<Arc<Plan>> {
+        let options = PlanOptions::new(target_of(self.key.threads, machine()));
+        let graph = self.program.written_out(&self.key.specs)?;
+        Ok(Arc::new(plan(&graph, &self.key.specs, options)?))
+    }
+
+    /// The quickest plan within a budget.
+    ///
+    /// # Errors
+    /// Where none fits: with the least budget that would do, and the levers that would help.
+    pub fn within(&self, budget: Bytes, levers: Levers) -> Result<Arc<Plan>> {
+        let beside = levers.beside;
+        match self.fitted(&levers, budget.saturating_sub(beside))? {
+            Ok(plan) => Ok(plan),
+            Err(plan) => {
+                let least = LeastPlan::of(&plan, beside);
+                drop(plan);
+                let least_with =
+                    |levers: &Levers| Ok(self.frontier(levers)?.least_peak()? + beside);
+                let help = would_help(budget, least.needed, levers, least_with)?;
+                Err(least.over_budget(budget, help))
+            }
+        }
+    }
+
+    /// Whether any plan fits into that.
+    pub fn fits(&self, budget: Bytes, levers: &Levers) -> Result<bool> {
+        // Most sizes are far from the bound, and need no look at the levers.
+        let plain = self.unlimited()?;
+        match plain.peak() <= budget || plain.inputs > budget {
+            true => Ok(plain.peak() <= budget),
+            false => Ok(self.frontier(levers)?.fit(budget)?.is_ok()),
+        }
+    }
+
+    /// The quickest plan that fits, or the lowest. The frontier is in the ledger as long as it lives, and given back
+    /// to the system before anything runs.
+    fn fitted(
+        &self,
+        levers: &Levers,
+        budget: Bytes,
+    ) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
+        let frontier = self.frontier(levers)?;
+        let tally = Ledger::cpu().tally(Owner::new(Kind::Graph, "planning"));
+        let bytes = frontier.heap(&mut self.program.counted());
+        tally.set(Bytes::of(bytes));
+        let fitted = frontier.fit(budget)?;
+        drop(frontier);
+        if bytes >= WORTH_GIVING_BACK {
+            tonnage_runtime::system::give_back_heap();
+        }
+        Ok(fitted)
+    }
+
+    /// All plans, quickest first.
+    pub fn frontier(&self, levers: &Levers) -> Result<Frontier> {
+        let options = PlanOptions::new(target_of(self.key.threads, levers.machine));
+        let graph = self.program.written_out(&self.key.specs)?;
+        let residuals = self.program.with_residuals(&self.key.specs)?;
+        Frontier::allowing(levers.allowed, &graph, &residuals, &self.key.specs, options)
+    }
+}

@@ -1,0 +1,85 @@
+//! Calls that do not run: their plans, what less memory costs them, and whether they fit a budget.
+
+use std::sync::{Arc, Mutex};
+
+use tonnage_core::{Bytes, Result};
+use tonnage_plan::{InputSpec, Plan, Price};
+use tonnage_runtime::Array;
+use tonnage_runtime::execute::{Headroom, Specs};
+
+use super::cache::{HasProgram, TraceCache};
+use super::choice::{Levers, PlanChoice, PlanKey};
+use super::lock;
+use super::planned::CachedPlans;
+use super::program::TracedProgram;
+use crate::tensor::Tensor;
+use crate::variable::Foreseen;
+
+impl TracedProgram {
+    /// Plans a call without running anything: the arguments as they would lie.
+    pub fn foresee<T: HasProgram>(
+        &self,
+        cache: &Mutex<TraceCache<T>>,
+        arguments: &[Tensor],
+        moved: bool,
+    ) -> Result<Arc<Plan>> {
+        let settled = lock(cache).is_settled();
+        let (key, inputs) = self.foreseen(arguments, moved, settled)?;
+        CachedPlans { program: self, cache }.plan(key, Headroom::left(&inputs))
+    }
+
+    /// What less memory costs for a call with such arguments.
+    pub fn prices<T: HasProgram>(
+        &self,
+        cache: &Mutex<TraceCache<T>>,
+        arguments: &[Tensor],
+    ) -> Result<Vec<Price>> {
+        let (levers, settled) = {
+            let cache = lock(cache);
+            (cache.levers(), cache.is_settled())
+        };
+        let (key, _inputs) = self.foreseen(arguments, false, settled)?;
+        PlanChoice { program: self, key: &key }.frontier(&levers)?.prices()
+    }
+
+    /// Whether a call with such arguments fits into that.
+    pub fn fits(&self, arguments: &[Tensor], budget: Bytes, levers: &Levers) -> Result<bool> {
+        let (key, _) = self.foreseen(arguments, false, false)?;
+        PlanChoice { program: self, key: &key }.fits(budget, levers)
+    }
+
+    /// What a call is planned for, and those of its inputs that exist.
+    fn foreseen(
+        &self,
+        arguments: &[Tensor],
+        moved: bool,
+        settled: bool,
+    ) -> Result<(PlanKey, Vec<Array>)> {
+        let (mut key, mut specs, mut inputs) = (PlanKey::of(self), Specs::default(), Vec::new());
+        for tensor in arguments {
+            key.specs.push(match tensor.spec_type() {
+                Some(ty) => InputSpec::contiguous(ty, "plan", moved)?,
+                None => {
+                    let array = tensor.array("plan")?;
+                    inputs.push(array.clone());
+                    specs.of(array, moved && array.is_whole())
+                }
+            });
+        }
+        for tensor in &self.captured {
+            let array = tensor.array("a captured tensor")?;
+            inputs.push(array.clone());
+            key.specs.push(specs.of(array, false));
+        }
+        for (variable, written) in &self.variables {
+            key.specs.push(match variable.foreseen(*written, settled)? {
+                Foreseen::AsIs(array) => {
+                    inputs.push(array.clone());
+                    specs.of(&array, false)
+                }
+                Foreseen::Copy(ty) => InputSpec::contiguous(&ty, "variable", false)?,
+            });
+        }
+        Ok((key, inputs))
+    }
+}
