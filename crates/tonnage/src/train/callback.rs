@@ -57,7 +57,8 @@ pub enum Go {
 }
 
 impl Go {
-    fn and(self, other: Go) -> Go {
+    /// On where both are.
+    pub(super) fn and(self, other: Go) -> Go {
         if self == Go::On { other } else { Go::Stop }
     }
 }

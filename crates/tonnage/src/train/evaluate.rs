@@ -51,22 +51,21 @@ pub fn mean_loss<M: Layer>(
 }
 
 /// The mean loss of a batch, in inference.
-pub(super) fn judge<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
-    model: &M,
-    loss: &L,
-) -> Function<Batch, Tensor, impl Fn(Batch) -> Result<Tensor>> {
-    function(|(x, y): Batch| {
+pub(super) type Judge<'a> = Function<Batch, Tensor, Box<dyn Fn(Batch) -> Result<Tensor> + 'a>>;
+
+/// The mean loss that a model has of a batch.
+pub(super) fn judge<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
+    model: &'a M,
+    loss: &'a L,
+) -> Judge<'a> {
+    function(Box::new(|(x, y): Batch| {
         loss(&model.forward(&x, Mode::Inference)?, &y)?.cast(DType::F64)?.mean_all()
-    })
+    }))
 }
 
-/// The mean over all rows of what a function gives for batches.
-pub(super) fn mean_of<F: Fn(Batch) -> Result<Tensor>>(
-    f: &Function<Batch, Tensor, F>,
-    data: &Dataset<Batch>,
-    batch: usize,
-) -> Result<f64> {
-    let [mean] = averaged(data, batch, |rows| Ok([f.call(rows)?.scalar::<f64>()?]))?;
+/// The mean loss over all rows.
+pub(super) fn mean_of(judge: &Judge<'_>, data: &Dataset<Batch>, batch: usize) -> Result<f64> {
+    let [mean] = averaged(data, batch, |rows| Ok([judge.call(rows)?.scalar::<f64>()?]))?;
     Ok(mean)
 }
 

@@ -4,6 +4,7 @@ mod callback;
 mod checkpoint;
 mod evaluate;
 mod fit;
+mod learn;
 mod load;
 mod run;
 mod step;

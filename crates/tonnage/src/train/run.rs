@@ -1,23 +1,21 @@
-//! The loop: planned steps, one after another.
+//! The loop: planned steps, one after another, in epochs; what is told of them, evaluated and saved between them.
 
 use std::time::Instant;
 
-use tonnage_core::{Bytes, DType, Result, TensorType};
+use tonnage_core::{Bytes, Result};
 use tonnage_runtime::random;
 
 use super::callback::{Callback, Epoch, Go, Progress};
 use super::checkpoint::Position;
-use super::evaluate::{judge, mean_of};
+use super::evaluate::{Judge, judge, mean_of};
 use super::fit::{Fit, History};
+use super::learn::StepPrograms;
 use super::step::{Batch, TrainStep};
-use super::sums::{Pieces, held, owned};
 use crate::data::Feed;
-use crate::function::function;
 use crate::memory;
 use crate::nn::Layer;
-use crate::ops::Elementwise;
 use crate::tensor::Tensor;
-use crate::tree::Tree;
+use crate::variable::Variable;
 
 /// Trains as `fit` says.
 pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
@@ -26,169 +24,206 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     data: &dyn Feed,
     after: &mut impl Callback,
 ) -> Result<History> {
-    if let Some(checkpoints) = &fit.checkpoints {
-        checkpoints.lock()?;
+    let mut run = TrainRun::begin(fit, step, data, after)?;
+    let mut go = run.go();
+    while run.history.position.epoch < fit.epochs && go == Go::On {
+        go = run.epoch()?;
     }
-    let (first, of_data) = fit.look(data)?;
-    let mut part = function(|batch: Batch| step.part(batch));
-    if fit.parts > 1 {
-        // Tracing it tells how many rows wait for the last part.
-        part.concrete(&first)?;
-        part = fit.limited(part, of_data + step.sums.waiting()?)?.settled();
-    }
-    let last = fit.limited(function(|all: (Batch, Vec<Pieces>)| step.last(all)), of_data)?;
-    let judge = judge(step.model, step.loss);
-    // Refused here where the budget is too small, and nothing has run. The plan has built the model: everything that a checkpoint
-    // holds is there.
-    let mut predicted = last.plan(&(first.share(), step.sums.foreseen(fit.parts - 1)))?.peak();
-    if fit.parts > 1 {
-        predicted = predicted.max(part.plan(&first)?.peak() + step.sums.waiting()?);
-    }
-    let named = step.named();
-    let mut position = Position { step: 0, epoch: 0, batch: 0 };
-    // Where the last checkpoint stands: one that training has not gone on from is not saved again.
-    let mut saved = None;
-    if let (true, Some(checkpoints)) = (fit.resume, &fit.checkpoints) {
-        saved = checkpoints.restore(&named)?;
-        position = saved.unwrap_or(position);
-    }
-    if fit.parts > 1 {
-        step.write_out()?;
-    }
-    let types = |batch: &Batch| -> [TensorType; 2] { [batch.0.ty(), batch.1.ty()] };
-    let usual = types(&first);
-    drop(first);
-    let steps = fit.steps_of(data);
-    let mut history = History {
-        losses: Vec::new(),
-        position,
-        steps: 0,
-        predicted,
-        measured: Bytes::ZERO,
-        data: of_data,
-        seconds: 0.0,
-    };
-    // One batch, or the parts of a step: the mean loss; none where there are too few left.
-    let learn = |batches: &mut dyn Iterator<Item = Result<Batch>>,
-                 number: u64,
-                 history: &mut History|
-     -> Result<Option<f64>> {
-        let (mut sum, mut given, mut is_usual) = (0.0, Vec::new(), true);
-        for i in 1..=fit.parts {
-            let Some(batch) = batches.next().transpose()? else {
-                // What they left would be part of the next step.
-                step.sums.clear()?;
-                return Ok(None);
-            };
-            let waiting = held(&given);
-            // Batches of other lengths have plans of their own, which are made before they run.
-            is_usual &= types(&batch) == usual;
-            if !is_usual {
-                let peak = match i < fit.parts {
-                    true => part.plan(&batch)?.peak() + waiting,
-                    false => last.plan(&(batch.share(), given.share()))?.peak(),
-                };
-                history.predicted = history.predicted.max(peak);
-            }
-            let retained = batch.share();
-            let (loss, seen) = if i < fit.parts {
-                let called = part.call_measured(batch);
-                let ((loss, pieces), seen) =
-                    called.map_err(|e| step.explained(e, number, retained))?;
-                given.push(owned(pieces, step.source)?);
-                (loss, seen.map_or(Bytes::ZERO, |m| m.used + waiting))
-            } else {
-                // Held to the end of the call, as it was planned.
-                let waiting = given.share();
-                let called = last.call_measured((batch, std::mem::take(&mut given)));
-                let (loss, seen) = called.map_err(|e| step.explained(e, number, retained))?;
-                drop(waiting);
-                (loss, seen.map_or(Bytes::ZERO, |m| m.used))
-            };
-            history.measured = history.measured.max(seen);
-            sum += loss.cast(DType::F64)?.scalar::<f64>()?;
+    run.end()
+}
+
+/// Training that is under way.
+struct TrainRun<'a, M, L, C> {
+    fit: &'a Fit,
+    data: &'a dyn Feed,
+    programs: StepPrograms<'a, M, L>,
+    judge: Judge<'a>,
+    after: &'a mut C,
+    /// Everything that a checkpoint holds.
+    named: Vec<(String, Variable)>,
+    /// Where the last checkpoint stands: one that training has not gone on from is not saved again.
+    saved: Option<Position>,
+    /// Steps that there will be in all, where that is known before.
+    steps: Option<u64>,
+    /// Rows that were learned from.
+    rows: usize,
+    /// What it came to so far, and where it is.
+    history: History,
+}
+
+impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> TrainRun<'a, M, L, C> {
+    /// Plans the steps, and goes on from the last checkpoint where that was asked for.
+    fn begin(
+        fit: &'a Fit,
+        step: &'a TrainStep<'_, M, L>,
+        data: &'a dyn Feed,
+        after: &'a mut C,
+    ) -> Result<TrainRun<'a, M, L, C>> {
+        if let Some(checkpoints) = &fit.checkpoints {
+            checkpoints.lock()?;
         }
-        Ok(Some(sum / fit.parts as f64))
-    };
-    let mut rows = 0usize;
-    let is_last = |position: &Position| {
-        fit.most.is_some_and(|most| position.step >= most)
-            || steps.is_some_and(|steps| position.step >= steps)
-    };
-    let mut go = if is_last(&position) { Go::Stop } else { Go::On };
-    while position.epoch < fit.epochs && go == Go::On {
-        // Batches that were learned from already may be made again; what they draw is no part of training.
-        let state = random::state();
-        let mut batches = data.epoch(fit.batch, fit.seed, position.epoch, position.batch)?;
-        random::set_state(state);
-        let (mut sum, mut count) = (0.0, 0u32);
-        let whole = fit.steps_of_epoch(data).map(|steps| steps * fit.parts as u64);
+        let (first, of_data) = fit.look(data)?;
+        let programs = StepPrograms::new(fit, step, &first, of_data)?;
+        let judge = judge(step.model, step.loss);
+        // The plan builds the model: everything that a checkpoint holds is there after it.
+        let predicted = programs.predict(&first)?;
+        let named = step.named();
+        let saved = match (fit.resume, &fit.checkpoints) {
+            (true, Some(checkpoints)) => checkpoints.restore(&named)?,
+            _ => None,
+        };
+        if fit.parts > 1 {
+            step.write_out()?;
+        }
+        drop(first);
+        let history = History {
+            losses: Vec::new(),
+            position: saved.unwrap_or(Position { step: 0, epoch: 0, batch: 0 }),
+            steps: 0,
+            predicted,
+            measured: Bytes::ZERO,
+            data: of_data,
+            seconds: 0.0,
+        };
+        let steps = fit.steps_of(data);
+        Ok(TrainRun { fit, data, programs, judge, after, named, saved, steps, rows: 0, history })
+    }
+
+    /// Whether there is a step to make.
+    fn go(&self) -> Go {
+        let step = self.history.position.step;
+        let is_over = |all: Option<u64>| all.is_some_and(|all| step >= all);
+        if is_over(self.fit.most) || is_over(self.steps) { Go::Stop } else { Go::On }
+    }
+
+    /// An epoch, or what is left of one that was stopped in between.
+    fn epoch(&mut self) -> Result<Go> {
+        let mut batches = self.batches()?;
+        let whole = self.fit.steps_of_epoch(self.data).map(|steps| steps * self.fit.parts as u64);
         let is_over = |position: &Position| whole.is_some_and(|whole| position.batch >= whole);
-        let mut over = is_over(&position);
+        let (mut sum, mut count) = (0.0, 0u32);
+        let (mut over, mut go) = (is_over(&self.history.position), Go::On);
         while !over && go == Go::On {
-            let start = Instant::now();
-            let made = learn(&mut batches, position.step + 1, &mut history)?;
-            history.seconds += start.elapsed().as_secs_f64();
-            let Some(loss) = made else {
-                over = true;
-                break;
-            };
-            rows += fit.batch * fit.parts;
-            (sum, count) = (sum + loss, count + 1);
-            position.step += 1;
-            history.steps += 1;
-            position.batch += fit.parts as u64;
-            history.position = position;
-            let told = Progress {
-                position,
-                steps,
-                loss,
-                rows_per_second: rows as f64 / history.seconds,
-                held: memory::info("cpu:0")?.in_use,
-                measured: history.measured,
-                predicted: history.predicted,
-            };
-            go = after.step(&told)?;
-            if is_last(&position) {
-                go = Go::Stop;
+            match self.step(&mut batches)? {
+                Some((loss, told)) => {
+                    (sum, count) = (sum + loss, count + 1);
+                    (over, go) = (is_over(&self.history.position), told);
+                }
+                None => over = true,
             }
-            if let Some(checkpoints) = &fit.checkpoints
-                && fit.every > 0
-                && position.step.is_multiple_of(fit.every)
-            {
-                checkpoints.save(&named, position)?;
-                saved = Some(position);
-            }
-            over = is_over(&position);
         }
         drop(batches);
-        if !over {
-            break;
+        match over {
+            true => Ok(go.and(self.end_epoch(sum, count)?)),
+            false => Ok(Go::Stop),
         }
+    }
+
+    /// The batches of this epoch that were not learned from yet.
+    fn batches(&self) -> Result<Box<dyn Iterator<Item = Result<Batch>> + 'a>> {
+        // Batches that were learned from already may be made again; what they draw is no part of training.
+        let state = random::state();
+        let (fit, position) = (self.fit, self.history.position);
+        let batches = self.data.epoch(fit.batch, fit.seed, position.epoch, position.batch)?;
+        random::set_state(state);
+        Ok(batches)
+    }
+
+    /// One step, with all that follows it: its loss, and what becomes of training; none where there are too few batches
+    /// left.
+    fn step(
+        &mut self,
+        batches: &mut dyn Iterator<Item = Result<Batch>>,
+    ) -> Result<Option<(f64, Go)>> {
+        let start = Instant::now();
+        let number = self.history.position.step + 1;
+        let made = self.programs.learn(batches, number, &mut self.history)?;
+        self.history.seconds += start.elapsed().as_secs_f64();
+        let Some(loss) = made else { return Ok(None) };
+        self.count_step();
+        let progress = self.progress(loss)?;
+        let told = self.after.step(&progress)?;
+        let go = told.and(self.go());
+        self.save_after_step()?;
+        Ok(Some((loss, go)))
+    }
+
+    /// One more step was made.
+    fn count_step(&mut self) {
+        self.rows += self.fit.batch * self.fit.parts;
+        self.history.steps += 1;
+        self.history.position.step += 1;
+        self.history.position.batch += self.fit.parts as u64;
+    }
+
+    /// What is told after a step.
+    fn progress(&self, loss: f64) -> Result<Progress> {
+        Ok(Progress {
+            position: self.history.position,
+            steps: self.steps,
+            loss,
+            rows_per_second: self.rows as f64 / self.history.seconds,
+            held: memory::info("cpu:0")?.in_use,
+            measured: self.history.measured,
+            predicted: self.history.predicted,
+        })
+    }
+
+    /// The end of an epoch of `count` steps: its mean loss, evaluation, and all who follow it are told.
+    fn end_epoch(&mut self, sum: f64, count: u32) -> Result<Go> {
         let loss = sum / f64::from(count);
         if count > 0 {
-            history.losses.push(loss);
+            self.history.losses.push(loss);
         }
-        position = Position { epoch: position.epoch + 1, batch: 0, ..position };
-        history.position = position;
-        let held_out = match &fit.held_out {
-            Some(data) => Some(mean_of(&judge, data, fit.batch)?),
-            None => None,
-        };
-        let epoch = Epoch { position, loss, held_out };
-        if after.epoch(&epoch)? == Go::Stop {
-            go = Go::Stop;
+        let before = self.history.position;
+        let position = Position { epoch: before.epoch + 1, batch: 0, ..before };
+        self.history.position = position;
+        let epoch = Epoch { position, loss, held_out: self.evaluate()? };
+        let go = self.after.epoch(&epoch)?;
+        self.save_after_epoch(&epoch)?;
+        Ok(go)
+    }
+
+    /// The mean loss on what is held out, where something is.
+    fn evaluate(&self) -> Result<Option<f64>> {
+        match &self.fit.held_out {
+            Some(data) => Ok(Some(mean_of(&self.judge, data, self.fit.batch)?)),
+            None => Ok(None),
         }
-        if let Some(checkpoints) = &fit.checkpoints
-            && (fit.every == 0 || checkpoints.keeps_best())
+    }
+
+    /// Saves a checkpoint where one is due after so many steps.
+    fn save_after_step(&mut self) -> Result<()> {
+        let (every, position) = (self.fit.every, self.history.position);
+        if let Some(checkpoints) = &self.fit.checkpoints
+            && every > 0
+            && position.step.is_multiple_of(every)
         {
-            checkpoints.save_scored(&named, position, Some(epoch.score()))?;
-            saved = Some(position);
+            checkpoints.save(&self.named, position)?;
+            self.saved = Some(position);
         }
+        Ok(())
     }
-    if let Some(checkpoints) = fit.checkpoints.as_ref().filter(|_| saved != Some(history.position))
-    {
-        checkpoints.save(&named, history.position)?;
+
+    /// Saves a checkpoint where one is due after every epoch.
+    fn save_after_epoch(&mut self, epoch: &Epoch) -> Result<()> {
+        if let Some(checkpoints) = &self.fit.checkpoints
+            && (self.fit.every == 0 || checkpoints.keeps_best())
+        {
+            checkpoints.save_scored(&self.named, epoch.position, Some(epoch.score()))?;
+            self.saved = Some(epoch.position);
+        }
+        Ok(())
     }
-    Ok(history)
+
+    /// Saves where training ended, unless that was saved already.
+    fn end(self) -> Result<History> {
+        let position = self.history.position;
+        if let Some(checkpoints) = &self.fit.checkpoints
+            && self.saved != Some(position)
+        {
+            checkpoints.save(&self.named, position)?;
+        }
+        Ok(self.history)
+    }
 }
