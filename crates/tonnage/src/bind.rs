@@ -7,7 +7,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{OpDef, Result, Source, TensorType};
 use tonnage_runtime::Array;
 
-use crate::dispatch::{self, Input};
+use crate::dispatch::{self, Input, OpContext};
 use crate::tape::{Gradient, IndexedSlices};
 use crate::tensor::Tensor;
 use crate::trace;
@@ -36,7 +36,7 @@ pub fn apply(
     attrs: Attrs,
 ) -> Result<SmallVec<[Tensor; 1]>> {
     let inputs = inputs.iter().map(|tensor| Input::Borrowed(tensor)).collect();
-    dispatch::apply(op, inputs, attrs, Source::here())
+    dispatch::apply(op, inputs, attrs, OpContext::at(Source::here()))
 }
 
 /// The array under a tensor that has values.

@@ -43,16 +43,23 @@ impl From<Tensor> for Input<'_> {
 /// Inputs of an op.
 pub(crate) type Inputs<'a> = SmallVec<[Input<'a>; 3]>;
 
-/// Applies an op: now, or in the graph that is being traced.
-#[inline]
-pub(crate) fn apply(
-    op: &'static OpDef,
-    inputs: Inputs,
-    attrs: Attrs,
-    source: Source,
-) -> Result<SmallVec<[Tensor; 1]>> {
-    let mark = Mark { source, kind: Kind::Activation };
-    apply_marked(op, inputs, attrs, Vec::new(), mark)
+/// What an op is applied with besides its inputs and attributes.
+pub(crate) struct OpContext {
+    /// Its bodies or branches.
+    pub regions: Vec<Arc<Graph>>,
+    /// Whether the row's extra outputs follow the others.
+    pub aux: bool,
+    /// Whose line it is, and what its results are to the ledger.
+    pub mark: Mark,
+}
+
+impl OpContext {
+    /// Of an op without regions, for a line of the user.
+    #[inline]
+    pub fn at(source: Source) -> OpContext {
+        let mark = Mark { source, kind: Kind::Activation };
+        OpContext { regions: Vec::new(), aux: false, mark }
+    }
 }
 
 /// Applies an op that has one output.
@@ -63,31 +70,19 @@ pub(crate) fn apply1(
     attrs: Attrs,
     source: Source,
 ) -> Result<Tensor> {
-    let mut made = apply(op, inputs, attrs, source)?;
+    let mut made = apply(op, inputs, attrs, OpContext::at(source))?;
     debug_assert_eq!(made.len(), 1, "{}", op.name);
     Ok(made.swap_remove(0))
 }
 
-/// Applies an op that may have bodies or branches, for whoever the mark says.
-pub(crate) fn apply_marked(
-    op: &'static OpDef,
-    inputs: Inputs,
-    attrs: Attrs,
-    regions: Vec<Arc<Graph>>,
-    mark: Mark,
-) -> Result<SmallVec<[Tensor; 1]>> {
-    apply_whole(op, inputs, attrs, regions, false, mark)
-}
-
-/// The same; with `aux`, the row's extra outputs follow the others.
-fn apply_whole(
+/// Applies an op: now, or in the graph that is being traced.
+pub(crate) fn apply(
     op: &'static OpDef,
     mut inputs: Inputs,
     attrs: Attrs,
-    regions: Vec<Arc<Graph>>,
-    aux: bool,
-    mark: Mark,
+    context: OpContext,
 ) -> Result<SmallVec<[Tensor; 1]>> {
+    let OpContext { regions, aux, mark } = context;
     if !dual::quiet() {
         match dual::apply(op, inputs, &attrs, &regions, aux, mark) {
             Ok(made) => return made,
@@ -188,7 +183,7 @@ impl Emit for TensorEmit {
             .into_iter()
             .map(|value| unhold(value).map(Input::Owned))
             .collect::<Result<Inputs>>()?;
-        let made = apply_whole(op, inputs, attrs, regions, aux, self.mark)?;
+        let made = apply(op, inputs, attrs, OpContext { regions, aux, mark: self.mark })?;
         Ok(made.into_iter().map(hold).collect())
     }
 

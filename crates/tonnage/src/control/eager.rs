@@ -16,7 +16,7 @@ use tonnage_runtime::execute;
 use tonnage_runtime::machine::target;
 use tonnage_runtime::random::next_key;
 
-use crate::dispatch::{self, Input};
+use crate::dispatch::{self, Input, OpContext};
 use crate::tape;
 use crate::tensor::{Tensor, TensorRepr};
 use crate::trace;
@@ -59,7 +59,8 @@ pub(super) fn apply(
             }
         }));
     }
-    let made = dispatch::apply_marked(op, given, attrs, regions, mark)?;
+    let context = OpContext { regions, aux: false, mark };
+    let made = dispatch::apply(op, given, attrs, context)?;
     for (variable, output) in &written {
         variable.assign_from(&made[*output], mark.source)?;
     }

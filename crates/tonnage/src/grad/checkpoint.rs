@@ -1,11 +1,11 @@
 //! Functions that are recomputed in the backward pass, so that nothing inside of them is saved.
 
 use tonnage_core::attrs::Attrs;
-use tonnage_core::{Kind, Mark, Result, Source};
+use tonnage_core::{Result, Source};
 use tonnage_ops::control::call::CALL;
 
 use super::region;
-use crate::dispatch::{self, Input};
+use crate::dispatch::{self, Input, OpContext};
 use crate::tree::Tree;
 
 /// The same function, whose gradient saves its arguments and nothing else: in the backward pass it is
@@ -32,9 +32,8 @@ pub fn checkpoint<A: Tree, R: Tree>(f: impl Fn(A) -> Result<R>) -> impl Fn(A) ->
         let called = || -> Result<R> {
             let body = region::traced(&arguments, source, &f)?;
             let inputs = body.inputs(arguments)?.into_iter().map(Input::Owned).collect();
-            let mark = Mark { source, kind: Kind::Activation };
-            let regions = vec![body.graph()];
-            let made = dispatch::apply_marked(&CALL, inputs, Attrs::None, regions, mark)?;
+            let context = OpContext { regions: vec![body.graph()], ..OpContext::at(source) };
+            let made = dispatch::apply(&CALL, inputs, Attrs::None, context)?;
             body.finish(made.into_vec())
         };
         called().map_err(|e| e.at(source))

@@ -9,11 +9,11 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::grad::Returned;
 use tonnage_core::graph::Graph;
 use tonnage_core::row::Save;
-use tonnage_core::{Kind, Mark, Result, Source, TensorType};
+use tonnage_core::{Kind, Result, Source, TensorType};
 use tonnage_ops::control::custom::CUSTOM;
 
 use super::{leaves, region};
-use crate::dispatch::{self, Input};
+use crate::dispatch::{self, Input, OpContext};
 use crate::tensor::Tensor;
 use crate::trace::Trace;
 use crate::tree::Tree;
@@ -136,9 +136,9 @@ fn joined<A: Tree, R: Tree, K: Tree>(
     let returns = back.returns;
     let attrs = Attrs::Custom { args: types.len(), results, saved, returns, exact: false };
     let regions = vec![body.graph(), Arc::new(back.graph)];
-    let mark = Mark { source, kind: Kind::Activation };
     let inputs = inputs.into_iter().map(Input::Owned).collect();
-    let mut made = dispatch::apply_marked(&CUSTOM, inputs, attrs, regions, mark)?.into_vec();
+    let context = OpContext { regions, ..OpContext::at(source) };
+    let mut made = dispatch::apply(&CUSTOM, inputs, attrs, context)?.into_vec();
     body.write(made.split_off(made.len() - body.written()))?;
     let mut made = made.into_iter();
     body.result.0.map(&mut |traced| Ok(made.next().unwrap_or(traced)))

@@ -12,14 +12,14 @@ use tonnage_core::grad::split;
 use tonnage_core::graph::Graph;
 use tonnage_core::recipe::Key;
 use tonnage_core::row::Mem;
-use tonnage_core::{Kind, Mark, Result, Source};
+use tonnage_core::{Kind, Result, Source};
 use tonnage_ops::control::{call::CALL, custom::CUSTOM};
 use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::{GRAD_OPS, state};
 use tonnage_runtime::{Ledger, Owner, Tally, random};
 
 use super::dual;
-use crate::dispatch::{self, Input};
+use crate::dispatch::{self, Input, OpContext};
 use crate::function::program::TracedProgram;
 use crate::tape;
 use crate::tensor::Tensor;
@@ -108,17 +108,18 @@ impl Whole {
         // Both halves are to draw the same random numbers.
         let key = random::next_key();
         let given = inputs.into_iter().map(Input::Owned).collect();
-        let mark = Mark { source, kind: Kind::Activation };
         if !needs.contains(&true) {
             let regions = vec![Arc::new(fixed(&self.graph, key))];
-            let made = dispatch::apply_marked(&CALL, given, Attrs::None, regions, mark)?;
+            let context = OpContext { regions, ..OpContext::at(source) };
+            let made = dispatch::apply(&CALL, given, Attrs::None, context)?;
             return Ok(made.into_vec());
         }
         let halves = self.halves(needs)?;
         let regions =
             vec![Arc::new(fixed(&halves.forward, key)), Arc::new(fixed(&halves.backward, key))];
         let attrs = halves.attrs.clone();
-        let mut made = dispatch::apply_marked(&CUSTOM, given, attrs, regions, mark)?.into_vec();
+        let context = OpContext { regions, ..OpContext::at(source) };
+        let mut made = dispatch::apply(&CUSTOM, given, attrs, context)?.into_vec();
         made.truncate(self.graph.outputs.len());
         Ok(made)
     }

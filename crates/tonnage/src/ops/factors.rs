@@ -6,7 +6,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{OpDef, Result, Source};
 use tonnage_ops::linalg;
 
-use crate::dispatch::apply;
+use crate::dispatch::{OpContext, apply};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -61,7 +61,7 @@ impl Tensor {
     }
 
     fn several<const N: usize>(&self, op: &'static OpDef, source: Source) -> Result<[Tensor; N]> {
-        let made = apply(op, smallvec![self.into()], Attrs::None, source)?;
+        let made = apply(op, smallvec![self.into()], Attrs::None, OpContext::at(source))?;
         <[Tensor; N]>::try_from(made.into_vec())
             .map_err(|_| bad_argument(op.name, "results are missing", "report this").at(source))
     }

@@ -7,7 +7,7 @@ use tonnage_core::{Class, DType, OpDef, Result, Scalar, Shape, Source};
 use tonnage_ops::index;
 
 use super::Elementwise;
-use crate::dispatch::{apply, apply1};
+use crate::dispatch::{OpContext, apply, apply1};
 use crate::make;
 use crate::tensor::Tensor;
 
@@ -48,7 +48,8 @@ impl Tensor {
     #[track_caller]
     pub fn top_k(&self, k: usize) -> Result<(Tensor, Tensor)> {
         let op = &index::top_k::TOP_K;
-        let mut made = apply(op, smallvec![self.into()], Attrs::Count(k), Source::here())?;
+        let mut made =
+            apply(op, smallvec![self.into()], Attrs::Count(k), OpContext::at(Source::here()))?;
         let indices = made.pop();
         match (made.pop(), indices) {
             (Some(values), Some(indices)) => Ok((values, indices)),
@@ -211,7 +212,7 @@ impl Tensor {
     #[track_caller]
     pub fn unique_with_counts(&self) -> Result<(Tensor, Tensor, Tensor)> {
         let op = &index::unique::UNIQUE;
-        let made = apply(op, smallvec![self.into()], Attrs::None, Source::here())?;
+        let made = apply(op, smallvec![self.into()], Attrs::None, OpContext::at(Source::here()))?;
         match <[Tensor; 3]>::try_from(made.into_vec()) {
             Ok([values, indices, counts]) => Ok((values, indices, counts)),
             Err(_) => Err(bad_argument(op.name, "three results are missing", "report this")),

@@ -6,7 +6,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{OpDef, Result, Source};
 use tonnage_ops::linalg;
 
-use crate::dispatch::{apply, apply1};
+use crate::dispatch::{OpContext, apply, apply1};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -63,7 +63,7 @@ impl Tensor {
     #[track_caller]
     pub fn slogdet(&self) -> Result<(Tensor, Tensor)> {
         let op = &linalg::slogdet::SLOGDET;
-        let made = apply(op, smallvec![self.into()], Attrs::None, Source::here())?;
+        let made = apply(op, smallvec![self.into()], Attrs::None, OpContext::at(Source::here()))?;
         match <[Tensor; 2]>::try_from(made.into_vec()) {
             Ok([sign, log]) => Ok((sign, log)),
             Err(_) => Err(bad_argument(op.name, "two results are missing", "report this")),

@@ -6,7 +6,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Dim, ErrorKind, OpDef, Result, Scalar, Shape, Source};
 use tonnage_ops::{linalg, shape};
 
-use crate::dispatch::{Input, apply, apply1};
+use crate::dispatch::{Input, OpContext, apply, apply1};
 use crate::part::{Axes, Part};
 use crate::tensor::Tensor;
 
@@ -270,7 +270,8 @@ impl Tensor {
 
     fn cut(&self, axis: usize, lengths: Vec<Dim>, source: Source) -> Result<Vec<Tensor>> {
         let attrs = Attrs::Split { axis, lengths };
-        let parts = apply(&shape::split::SPLIT, smallvec![self.into()], attrs, source)?;
+        let parts =
+            apply(&shape::split::SPLIT, smallvec![self.into()], attrs, OpContext::at(source))?;
         Ok(parts.into_vec())
     }
 
@@ -285,7 +286,8 @@ impl Tensor {
             return Err(bad_argument("unstack", what, "fix it in the signature").at(source));
         };
         let attrs = Attrs::Join { axis, parts };
-        let parts = apply(&shape::unstack::UNSTACK, smallvec![self.into()], attrs, source)?;
+        let parts =
+            apply(&shape::unstack::UNSTACK, smallvec![self.into()], attrs, OpContext::at(source))?;
         Ok(parts.into_vec())
     }
 

@@ -21,7 +21,7 @@ use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::{Array, Owner};
 
 use crate::delta::{Delta, DeltaParts};
-use crate::dispatch::{self, Input};
+use crate::dispatch::{self, Input, OpContext};
 use crate::tape;
 use crate::tensor::{Tensor, next_id};
 use crate::trace;
@@ -360,14 +360,14 @@ impl Variable {
         let now = trace.read(self)?;
         let given = values.iter().map(|value| Input::Borrowed(value));
         let inputs = std::iter::once(Input::Owned(now)).chain(given).collect();
-        let mark = self.mark(source);
+        let context = OpContext { mark: self.mark(source), ..OpContext::at(source) };
         // Inside of a body or branch nothing is written: the value leaves, and is written outside. What is stored in files is
         // written as a program ends.
         let made = match trace.is_region() || self.0.in_files {
-            false => dispatch::apply_marked(op, inputs, Attrs::None, Vec::new(), mark)?,
+            false => dispatch::apply(op, inputs, Attrs::None, context)?,
             true if *op != state::assign::ASSIGN => {
                 let pure = state::pure(op);
-                dispatch::apply_marked(pure, inputs, Attrs::None, Vec::new(), mark)?
+                dispatch::apply(pure, inputs, Attrs::None, context)?
             }
             true => {
                 let value = values[0];
@@ -375,7 +375,7 @@ impl Variable {
                 (op.infer)(&tonnage_core::Call::new(op, &types, &Attrs::None))?;
                 let to = Attrs::Shape(self.ty().shape);
                 let wide = &tonnage_ops::shape::broadcast_to::BROADCAST_TO;
-                dispatch::apply_marked(wide, smallvec![value.into()], to, Vec::new(), mark)?
+                dispatch::apply(wide, smallvec![value.into()], to, context)?
             }
         };
         trace.write(self, &made[0])

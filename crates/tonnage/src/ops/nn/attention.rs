@@ -6,7 +6,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{Dim, Result, Scalar, Source};
 use tonnage_ops::nn::attention::forward::ATTENTION;
 
-use crate::dispatch::{Inputs, apply};
+use crate::dispatch::{Inputs, OpContext, apply};
 use crate::tensor::Tensor;
 
 /// What queries see, and how sharply.
@@ -87,6 +87,6 @@ impl Tensor {
         inputs.extend(how.mask.as_ref().map(Into::into));
         let masked = how.mask.is_some();
         let attrs = Attrs::Attention { scale: Scalar::Float(scale), causal: how.causal, masked };
-        Ok(apply(&ATTENTION, inputs, attrs, source)?.swap_remove(0))
+        Ok(apply(&ATTENTION, inputs, attrs, OpContext::at(source))?.swap_remove(0))
     }
 }

@@ -6,7 +6,7 @@ use tonnage_core::{Result, Scalar, Source};
 use tonnage_ops::nn::softmax::{cross_entropy, cross_entropy_dense};
 
 use super::super::Elementwise;
-use crate::dispatch::apply;
+use crate::dispatch::{OpContext, apply};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -31,7 +31,7 @@ impl Tensor {
         let attrs = Attrs::Smoothing(Scalar::Float(share));
         let inputs = smallvec![self.into(), labels.into()];
         let op = &cross_entropy::CROSS_ENTROPY;
-        Ok(apply(op, inputs, attrs, Source::here())?.swap_remove(0))
+        Ok(apply(op, inputs, attrs, OpContext::at(Source::here()))?.swap_remove(0))
     }
 
     /// For each row of logits `[..., classes]`, how surprised it is by probabilities: `-sum(targets * log_softmax(logits))`.
@@ -46,7 +46,7 @@ impl Tensor {
         let attrs = Attrs::Smoothing(Scalar::Float(share));
         let inputs = smallvec![self.into(), targets.into()];
         let op = &cross_entropy_dense::CROSS_ENTROPY_DENSE;
-        Ok(apply(op, inputs, attrs, Source::here())?.swap_remove(0))
+        Ok(apply(op, inputs, attrs, OpContext::at(Source::here()))?.swap_remove(0))
     }
 
     /// For each logit, how surprised it is by the probability of its class: `-t log(sigmoid(x)) - (1 - t) log(1 - sigmoid(x))`,

@@ -7,7 +7,7 @@ use tonnage_core::{Dim, Error, Result, Scalar, Shape, Source};
 use tonnage_ops::{nn, shape};
 
 use super::super::Elementwise;
-use crate::dispatch::{Input, apply, apply1};
+use crate::dispatch::{Input, OpContext, apply, apply1};
 use crate::make;
 use crate::tensor::Tensor;
 
@@ -69,7 +69,8 @@ impl Tensor {
     ) -> Result<Tensor> {
         let inputs = smallvec![self.into(), scale.into(), bias.into()];
         let attrs = attrs(epsilon, true, groups);
-        let mut made = apply(&nn::norm::group::GROUP_NORM, inputs, attrs, Source::here())?;
+        let mut made =
+            apply(&nn::norm::group::GROUP_NORM, inputs, attrs, OpContext::at(Source::here()))?;
         Ok(made.swap_remove(0))
     }
 
@@ -108,7 +109,8 @@ impl Tensor {
         let x = reshape(self.into(), flat, source)?;
         let inputs = smallvec![x.into(), scale.into(), bias.into()];
         let row = &nn::norm::group::GROUP_NORM;
-        let mut made = apply(row, inputs, attrs(epsilon, true, groups), source)?.into_iter();
+        let mut made =
+            apply(row, inputs, attrs(epsilon, true, groups), OpContext::at(source))?.into_iter();
         let each = Shape::from([groups]);
         match (made.next(), made.next(), made.next()) {
             (Some(output), Some(mean), Some(variance)) => Ok(BatchNormOutput {
