@@ -7,7 +7,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{OpDef, Result, Source, TensorType};
 use tonnage_runtime::Array;
 
-use crate::dispatch::{self, Input, OpContext};
+use crate::dispatch::{self, OpContext, TensorArg};
 use crate::tape::{Gradient, IndexedSlices};
 use crate::tensor::Tensor;
 use crate::trace;
@@ -35,7 +35,7 @@ pub fn apply(
     inputs: &[&Tensor],
     attrs: Attrs,
 ) -> Result<SmallVec<[Tensor; 1]>> {
-    let inputs = inputs.iter().map(|tensor| Input::Borrowed(tensor)).collect();
+    let inputs = inputs.iter().map(|tensor| TensorArg::Borrowed(tensor)).collect();
     dispatch::apply(op, inputs, attrs, OpContext::at(Source::here()))
 }
 

@@ -13,35 +13,55 @@ use crate::tape;
 use crate::tensor::{Tensor, TensorRepr};
 use crate::trace;
 
-/// An input of an op: borrowed, or moved in.
-pub(crate) enum Input<'a> {
+/// An input of an op, before it is known where the op goes. It is no [`Arg`], as a tensor need not have an array: it may be
+/// a symbol of a trace, or a type without values. Tapes and forward passes know it by the tensor's id. Where the op runs
+/// now, it becomes an [`Arg`].
+pub(crate) enum TensorArg<'a> {
+    /// Left as it is.
     Borrowed(&'a Tensor),
+    /// Moved in: where nobody else holds its bytes, they may become the result's.
     Owned(Tensor),
 }
 
-impl Input<'_> {
+impl<'a> TensorArg<'a> {
+    /// The tensor, either way.
     pub fn tensor(&self) -> &Tensor {
         match self {
-            Input::Borrowed(tensor) => tensor,
-            Input::Owned(tensor) => tensor,
+            TensorArg::Borrowed(tensor) => tensor,
+            TensorArg::Owned(tensor) => tensor,
+        }
+    }
+
+    /// The array under it, for an op that runs now.
+    ///
+    /// # Errors
+    /// Where it has none.
+    #[inline]
+    fn into_arg(self, op: &'static OpDef) -> Result<Arg<'a>> {
+        match self {
+            TensorArg::Borrowed(tensor) => Ok(Arg::Borrowed(tensor.array(op.name)?)),
+            TensorArg::Owned(tensor) => match tensor.into_repr() {
+                TensorRepr::Array(array) => Ok(Arg::Owned(array)),
+                _ => Err(tonnage_core::ErrorKind::Escaped { op: op.name }.into()),
+            },
         }
     }
 }
 
-impl<'a> From<&'a Tensor> for Input<'a> {
-    fn from(tensor: &'a Tensor) -> Input<'a> {
-        Input::Borrowed(tensor)
+impl<'a> From<&'a Tensor> for TensorArg<'a> {
+    fn from(tensor: &'a Tensor) -> TensorArg<'a> {
+        TensorArg::Borrowed(tensor)
     }
 }
 
-impl From<Tensor> for Input<'_> {
+impl From<Tensor> for TensorArg<'_> {
     fn from(tensor: Tensor) -> Self {
-        Input::Owned(tensor)
+        TensorArg::Owned(tensor)
     }
 }
 
 /// Inputs of an op.
-pub(crate) type Inputs<'a> = SmallVec<[Input<'a>; 3]>;
+pub(crate) type TensorArgs<'a> = SmallVec<[TensorArg<'a>; 3]>;
 
 /// What an op is applied with besides its inputs and attributes.
 pub(crate) struct OpContext {
@@ -66,7 +86,7 @@ impl OpContext {
 #[inline]
 pub(crate) fn apply1(
     op: &'static OpDef,
-    inputs: Inputs,
+    inputs: TensorArgs,
     attrs: Attrs,
     source: Source,
 ) -> Result<Tensor> {
@@ -78,7 +98,7 @@ pub(crate) fn apply1(
 /// Applies an op: now, or in the graph that is being traced.
 pub(crate) fn apply(
     op: &'static OpDef,
-    mut inputs: Inputs,
+    mut inputs: TensorArgs,
     attrs: Attrs,
     context: OpContext,
 ) -> Result<SmallVec<[Tensor; 1]>> {
@@ -112,13 +132,7 @@ pub(crate) fn apply(
     let wants = aux || recording.as_ref().is_some_and(|r| r.wants_aux());
     let mut args = Args::new();
     for input in inputs {
-        args.push(match input {
-            Input::Borrowed(tensor) => Arg::Borrowed(tensor.array(op.name)?),
-            Input::Owned(tensor) => match tensor.into_repr() {
-                TensorRepr::Array(array) => Arg::Owned(array),
-                _ => return Err(tonnage_core::ErrorKind::Escaped { op: op.name }.into()),
-            },
-        });
+        args.push(input.into_arg(op)?);
     }
     let made = eager::apply(op, args, &attrs, &regions, wants, mark)?;
     let mut tensors: SmallVec<[Tensor; 1]> = SmallVec::new();
@@ -181,8 +195,8 @@ impl Emit for TensorEmit {
     ) -> Result<Vec<Value>> {
         let inputs = inputs
             .into_iter()
-            .map(|value| unhold(value).map(Input::Owned))
-            .collect::<Result<Inputs>>()?;
+            .map(|value| unhold(value).map(TensorArg::Owned))
+            .collect::<Result<TensorArgs>>()?;
         let made = apply(op, inputs, attrs, OpContext { regions, aux, mark: self.mark })?;
         Ok(made.into_iter().map(hold).collect())
     }

@@ -16,33 +16,33 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{OpDef, Result, Source};
 use tonnage_ops::math;
 
-use crate::dispatch::{Input, apply1};
+use crate::dispatch::{TensorArg, apply1};
 use crate::ops::number;
 use crate::tensor::Tensor;
 
 /// One side of an operator.
 pub(crate) enum OperatorSide<'a> {
-    Tensor(Input<'a>),
+    Tensor(TensorArg<'a>),
     Number(tonnage_core::Scalar),
     Failed(tonnage_core::Error),
 }
 
 impl From<Tensor> for OperatorSide<'_> {
     fn from(tensor: Tensor) -> Self {
-        OperatorSide::Tensor(Input::Owned(tensor))
+        OperatorSide::Tensor(TensorArg::Owned(tensor))
     }
 }
 
 impl<'a> From<&'a Tensor> for OperatorSide<'a> {
     fn from(tensor: &'a Tensor) -> OperatorSide<'a> {
-        OperatorSide::Tensor(Input::Borrowed(tensor))
+        OperatorSide::Tensor(TensorArg::Borrowed(tensor))
     }
 }
 
 impl From<Result<Tensor>> for OperatorSide<'_> {
     fn from(result: Result<Tensor>) -> Self {
         match result {
-            Ok(tensor) => OperatorSide::Tensor(Input::Owned(tensor)),
+            Ok(tensor) => OperatorSide::Tensor(TensorArg::Owned(tensor)),
             Err(error) => OperatorSide::Failed(error),
         }
     }
@@ -59,11 +59,11 @@ fn operate(
         (OperatorSide::Tensor(left), OperatorSide::Tensor(right)) => (left, right),
         (OperatorSide::Tensor(left), OperatorSide::Number(value)) => {
             let right = number(op, value, left.tensor().dtype(), source)?;
-            (left, Input::Owned(right))
+            (left, TensorArg::Owned(right))
         }
         (OperatorSide::Number(value), OperatorSide::Tensor(right)) => {
             let left = number(op, value, right.tensor().dtype(), source)?;
-            (Input::Owned(left), right)
+            (TensorArg::Owned(left), right)
         }
         (OperatorSide::Number(a), OperatorSide::Number(b)) => {
             let help = "use Rust's own operators";

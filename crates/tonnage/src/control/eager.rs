@@ -16,7 +16,7 @@ use tonnage_runtime::execute;
 use tonnage_runtime::machine::target;
 use tonnage_runtime::random::next_key;
 
-use crate::dispatch::{self, Input, OpContext};
+use crate::dispatch::{self, OpContext, TensorArg, TensorArgs};
 use crate::tape;
 use crate::tensor::{Tensor, TensorRepr};
 use crate::trace;
@@ -48,9 +48,9 @@ pub(super) fn apply(
         return at_once(op, inputs, attrs, regions, mark);
     }
     let mut written: SmallVec<[(Variable, usize); 2]> = SmallVec::new();
-    let mut given: SmallVec<[Input; 3]> = SmallVec::new();
+    let mut given = TensorArgs::new();
     for input in inputs {
-        given.push(Input::Owned(match input {
+        given.push(TensorArg::Owned(match input {
             RegionInput::Tensor(tensor) => tensor,
             RegionInput::Written(variable, output) => {
                 let value = variable.read()?;

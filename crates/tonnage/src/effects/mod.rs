@@ -32,7 +32,7 @@ use tonnage_core::lent::{In, Out};
 use tonnage_core::{ErrorKind, HostCall, OpDef, Result, Source, TensorType};
 use tonnage_runtime::system::is_stack_low;
 
-use crate::dispatch::{Input, OpContext, apply};
+use crate::dispatch::{OpContext, TensorArg, apply};
 use crate::grad::level;
 use crate::tensor::Tensor;
 use crate::trace;
@@ -82,6 +82,6 @@ where
         trace::outside(|| level::apart(|| run(&lent, outputs)))
     });
     let attrs = Attrs::Host { call: Arc::new(call), results: results.to_vec() };
-    let inputs = inputs.iter().map(|tensor| Input::Borrowed(tensor)).collect();
+    let inputs = inputs.iter().map(|tensor| TensorArg::Borrowed(tensor)).collect();
     apply(op, inputs, attrs, OpContext::at(source))
 }

@@ -5,7 +5,7 @@ use tonnage_core::{Result, Source};
 use tonnage_ops::control::call::CALL;
 
 use super::region;
-use crate::dispatch::{self, Input, OpContext};
+use crate::dispatch::{self, OpContext, TensorArg};
 use crate::tree::Tree;
 
 /// The same function, whose gradient saves its arguments and nothing else: in the backward pass it is
@@ -31,7 +31,7 @@ pub fn checkpoint<A: Tree, R: Tree>(f: impl Fn(A) -> Result<R>) -> impl Fn(A) ->
     move |arguments| {
         let called = || -> Result<R> {
             let body = region::traced(&arguments, source, &f)?;
-            let inputs = body.inputs(arguments)?.into_iter().map(Input::Owned).collect();
+            let inputs = body.inputs(arguments)?.into_iter().map(TensorArg::Owned).collect();
             let context = OpContext { regions: vec![body.graph()], ..OpContext::at(source) };
             let made = dispatch::apply(&CALL, inputs, Attrs::None, context)?;
             body.finish(made.into_vec())

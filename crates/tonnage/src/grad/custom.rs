@@ -13,7 +13,7 @@ use tonnage_core::{Kind, Result, Source, TensorType};
 use tonnage_ops::control::custom::CUSTOM;
 
 use super::{leaves, region};
-use crate::dispatch::{self, Input, OpContext};
+use crate::dispatch::{self, OpContext, TensorArg};
 use crate::tensor::Tensor;
 use crate::trace::Trace;
 use crate::tree::Tree;
@@ -136,7 +136,7 @@ fn joined<A: Tree, R: Tree, K: Tree>(
     let returns = back.returns;
     let attrs = Attrs::Custom { args: types.len(), results, saved, returns, exact: false };
     let regions = vec![body.graph(), Arc::new(back.graph)];
-    let inputs = inputs.into_iter().map(Input::Owned).collect();
+    let inputs = inputs.into_iter().map(TensorArg::Owned).collect();
     let context = OpContext { regions, ..OpContext::at(source) };
     let mut made = dispatch::apply(&CUSTOM, inputs, attrs, context)?.into_vec();
     body.write(made.split_off(made.len() - body.written()))?;

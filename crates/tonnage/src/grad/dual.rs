@@ -19,7 +19,7 @@ use tonnage_ops::GRAD_OPS;
 use tonnage_runtime::Alive;
 
 use super::level;
-use crate::dispatch::{Input, Inputs, TensorEmit, hold, unhold};
+use crate::dispatch::{TensorArg, TensorArgs, TensorEmit, hold, unhold};
 use crate::tape;
 use crate::tensor::{Tensor, TensorRepr};
 use crate::trace;
@@ -100,11 +100,11 @@ pub(crate) fn quiet() -> bool {
 
 /// Whether any of these has a tangent in an open pass.
 pub(crate) fn moves(inputs: &[Tensor]) -> bool {
-    !quiet() && innermost(&inputs.iter().map(Input::Borrowed).collect()).is_some()
+    !quiet() && innermost(&inputs.iter().map(TensorArg::Borrowed).collect()).is_some()
 }
 
 /// The innermost pass of those that listen in which an input has a tangent.
-fn innermost(inputs: &Inputs) -> Option<Rc<RefCell<Tangents>>> {
+fn innermost(inputs: &TensorArgs) -> Option<Rc<RefCell<Tangents>>> {
     let here = trace::current().map(|t| t.number());
     let listening = level::listening();
     PASSES.with_borrow(|all| {
@@ -123,12 +123,12 @@ fn innermost(inputs: &Inputs) -> Option<Rc<RefCell<Tangents>>> {
 /// inputs back where no pass has a tangent of any.
 pub(crate) fn apply<'a>(
     op: &'static OpDef,
-    inputs: Inputs<'a>,
+    inputs: TensorArgs<'a>,
     attrs: &Attrs,
     regions: &[Arc<Graph>],
     aux: bool,
     mark: Mark,
-) -> std::result::Result<Result<SmallVec<[Tensor; 1]>>, Inputs<'a>> {
+) -> std::result::Result<Result<SmallVec<[Tensor; 1]>>, TensorArgs<'a>> {
     match innermost(&inputs) {
         Some(pass) => Ok(follow(&pass, op, inputs, attrs, regions, aux, mark)),
         None => Err(inputs),
@@ -138,7 +138,7 @@ pub(crate) fn apply<'a>(
 fn follow(
     pass: &Rc<RefCell<Tangents>>,
     op: &'static OpDef,
-    inputs: Inputs,
+    inputs: TensorArgs,
     attrs: &Attrs,
     regions: &[Arc<Graph>],
     aux: bool,

@@ -19,7 +19,7 @@ use tonnage_ops::{GRAD_OPS, state};
 use tonnage_runtime::{Ledger, Owner, Tally, random};
 
 use super::dual;
-use crate::dispatch::{self, Input, OpContext};
+use crate::dispatch::{self, OpContext, TensorArg};
 use crate::function::program::TracedProgram;
 use crate::tape;
 use crate::tensor::Tensor;
@@ -107,7 +107,7 @@ impl Whole {
         let needs = tape::tracked(&inputs);
         // Both halves are to draw the same random numbers.
         let key = random::next_key();
-        let given = inputs.into_iter().map(Input::Owned).collect();
+        let given = inputs.into_iter().map(TensorArg::Owned).collect();
         if !needs.contains(&true) {
             let regions = vec![Arc::new(fixed(&self.graph, key))];
             let context = OpContext { regions, ..OpContext::at(source) };

@@ -26,7 +26,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, OpDef, Result, Scalar, Shape, Source};
 
-use crate::dispatch::{Input, Inputs, apply1};
+use crate::dispatch::{TensorArg, TensorArgs, apply1};
 use crate::make;
 use crate::tensor::Tensor;
 
@@ -83,13 +83,13 @@ pub(crate) fn number(
 
 pub(crate) fn binary_op(
     op: &'static OpDef,
-    left: Input,
+    left: TensorArg,
     right: impl Operand,
     source: Source,
 ) -> Result<Tensor> {
     let side = right.side();
     let right = operand(op, &side, left.tensor().dtype(), source)?;
-    let inputs: Inputs = smallvec![left, right];
+    let inputs: TensorArgs = smallvec![left, right];
     apply1(op, inputs, Attrs::None, source)
 }
 
@@ -99,9 +99,9 @@ pub(crate) fn operand<'a>(
     side: &OperandValue<'a>,
     dtype: DType,
     source: Source,
-) -> Result<Input<'a>> {
+) -> Result<TensorArg<'a>> {
     match side {
-        OperandValue::Tensor(tensor) => Ok(Input::Borrowed(tensor)),
-        OperandValue::Number(value) => Ok(Input::Owned(number(op, *value, dtype, source)?)),
+        OperandValue::Tensor(tensor) => Ok(TensorArg::Borrowed(tensor)),
+        OperandValue::Number(value) => Ok(TensorArg::Owned(number(op, *value, dtype, source)?)),
     }
 }

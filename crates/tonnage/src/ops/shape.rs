@@ -6,7 +6,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{DType, Dim, ErrorKind, OpDef, Result, Scalar, Shape, Source};
 use tonnage_ops::{linalg, shape};
 
-use crate::dispatch::{Input, OpContext, apply, apply1};
+use crate::dispatch::{OpContext, TensorArg, apply, apply1};
 use crate::part::{Axes, Part};
 use crate::tensor::Tensor;
 
@@ -455,6 +455,6 @@ pub fn stack(parts: &[&Tensor], axis: i64) -> Result<Tensor> {
 }
 
 fn join(op: &'static OpDef, parts: &[&Tensor], axis: usize, source: Source) -> Result<Tensor> {
-    let inputs = parts.iter().map(|part| Input::Borrowed(part)).collect();
+    let inputs = parts.iter().map(|part| TensorArg::Borrowed(part)).collect();
     apply1(op, inputs, Attrs::Join { axis, parts: parts.len() }, source)
 }

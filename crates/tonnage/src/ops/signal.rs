@@ -5,7 +5,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{Dim, OpDef, Result, Source};
 use tonnage_ops::signal;
 
-use crate::dispatch::{Inputs, OpContext, apply};
+use crate::dispatch::{OpContext, TensorArgs, apply};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -81,12 +81,12 @@ fn transformed(
     let mut order: Vec<i64> = (0..parts[0].rank() as i64).collect();
     let last = order.len() - 1;
     if axis == last || parts.iter().any(|part| part.rank() != order.len()) {
-        let inputs: Inputs = parts.iter().map(|part| (*part).into()).collect();
+        let inputs: TensorArgs = parts.iter().map(|part| (*part).into()).collect();
         return Ok(apply(op, inputs, attrs, OpContext::at(source))?.into_vec());
     }
     order.swap(axis, last);
     let transposed = parts.iter().map(|part| part.transpose(&order)).collect::<Result<Vec<_>>>()?;
-    let inputs: Inputs = transposed.iter().map(|part| part.into()).collect();
+    let inputs: TensorArgs = transposed.iter().map(|part| part.into()).collect();
     let made = apply(op, inputs, attrs, OpContext::at(source))?;
     made.iter().map(|made| made.transpose(&order)).collect()
 }

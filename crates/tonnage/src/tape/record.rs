@@ -16,7 +16,7 @@ use tonnage_core::row::{Call, Grad, Save, saved_values};
 use tonnage_core::{Bytes, Dim, OpDef, Result, Source, Symbol, TensorType, Value};
 
 use super::{TAPES, TapeLog};
-use crate::dispatch::{Inputs, hold};
+use crate::dispatch::{TensorArgs, hold};
 use crate::function::program::TracedProgram;
 use crate::grad::{dual, level};
 use crate::tensor::Tensor;
@@ -117,7 +117,7 @@ fn begin(
 /// An eager op that a tape will want; decides what is saved, which may be an aux output.
 pub(crate) fn eager(
     op: &'static OpDef,
-    inputs: &Inputs,
+    inputs: &TensorArgs,
     attrs: &Attrs,
     regions: &[Arc<Graph>],
     source: Source,

@@ -12,7 +12,7 @@ use tonnage_core::row::Call;
 use tonnage_core::{Dim, ErrorKind, OpDef, Result, Shape, Source, TensorType};
 use tonnage_ops::shape::reshape::RESHAPE;
 
-use crate::dispatch::{Input, apply1};
+use crate::dispatch::{TensorArg, apply1};
 use crate::tensor::Tensor;
 
 /// The inputs of an op, with sizes that the data decide taken for those that they have to equal.
@@ -39,7 +39,7 @@ pub(crate) fn equalized(
     };
     for (input, to) in inputs.iter_mut().zip(fitting) {
         if input.ty() != to {
-            let from = smallvec::smallvec![Input::Owned(input.clone())];
+            let from = smallvec::smallvec![TensorArg::Owned(input.clone())];
             *input = apply1(&RESHAPE, from, Attrs::Shape(to.shape), source)?;
         }
     }

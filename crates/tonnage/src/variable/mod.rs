@@ -21,7 +21,7 @@ use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::{Array, Owner};
 
 use crate::delta::{Delta, DeltaParts};
-use crate::dispatch::{self, Input, OpContext};
+use crate::dispatch::{self, OpContext, TensorArg};
 use crate::tape;
 use crate::tensor::{Tensor, next_id};
 use crate::trace;
@@ -358,8 +358,8 @@ impl Variable {
         trace: &trace::Trace,
     ) -> Result<()> {
         let now = trace.read(self)?;
-        let given = values.iter().map(|value| Input::Borrowed(value));
-        let inputs = std::iter::once(Input::Owned(now)).chain(given).collect();
+        let given = values.iter().map(|value| TensorArg::Borrowed(value));
+        let inputs = std::iter::once(TensorArg::Owned(now)).chain(given).collect();
         let context = OpContext { mark: self.mark(source), ..OpContext::at(source) };
         // Inside of a body or branch nothing is written: the value leaves, and is written outside. What is stored in files is
         // written as a program ends.

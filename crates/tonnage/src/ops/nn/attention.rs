@@ -6,7 +6,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{Dim, Result, Scalar, Source};
 use tonnage_ops::nn::attention::forward::ATTENTION;
 
-use crate::dispatch::{Inputs, OpContext, apply};
+use crate::dispatch::{OpContext, TensorArgs, apply};
 use crate::tensor::Tensor;
 
 /// What queries see, and how sharply.
@@ -83,7 +83,7 @@ impl Tensor {
                 return Err(bad_argument(ATTENTION.name, what, "give a scale").at(source));
             }
         };
-        let mut inputs: Inputs = smallvec![self.into(), keys.into(), values.into()];
+        let mut inputs: TensorArgs = smallvec![self.into(), keys.into(), values.into()];
         inputs.extend(how.mask.as_ref().map(Into::into));
         let masked = how.mask.is_some();
         let attrs = Attrs::Attention { scale: Scalar::Float(scale), causal: how.causal, masked };

@@ -7,7 +7,7 @@ use tonnage_core::{Dim, Error, Result, Scalar, Shape, Source};
 use tonnage_ops::{nn, shape};
 
 use super::super::Elementwise;
-use crate::dispatch::{Input, OpContext, apply, apply1};
+use crate::dispatch::{OpContext, TensorArg, apply, apply1};
 use crate::make;
 use crate::tensor::Tensor;
 
@@ -26,7 +26,7 @@ fn attrs(epsilon: f64, centered: bool, groups: usize) -> Attrs {
     Attrs::Normalize { epsilon: Scalar::Float(epsilon), centered, groups }
 }
 
-fn reshape(x: Input, to: Shape, source: Source) -> Result<Tensor> {
+fn reshape(x: TensorArg, to: Shape, source: Source) -> Result<Tensor> {
     apply1(&shape::reshape::RESHAPE, smallvec![x], Attrs::Shape(to), source)
 }
 

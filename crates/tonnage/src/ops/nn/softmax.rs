@@ -5,7 +5,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{OpDef, Result, Sizes, Source};
 use tonnage_ops::{nn, shape};
 
-use crate::dispatch::{Input, apply1};
+use crate::dispatch::{TensorArg, apply1};
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -37,7 +37,7 @@ impl Tensor {
         }
         let last = order.len() - 1;
         order.swap(axis, last);
-        let transpose = |x: Input| {
+        let transpose = |x: TensorArg| {
             let attrs = Attrs::Order(order.clone());
             apply1(&shape::transpose::TRANSPOSE, smallvec![x], attrs, source)
         };
