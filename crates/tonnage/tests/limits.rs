@@ -196,6 +196,35 @@ fn the_smaller_of_budget_and_limit_counts() {
     budgeted.call(x).unwrap();
 }
 
+/// What was planned for the same room by other levers is not taken.
+#[test]
+fn plans_under_a_limit_follow_what_is_allowed() {
+    let _turn = alone();
+    let x = numbers(512, WIDTH, 5);
+    fn least<F: Fn(Tensor) -> Result<Tensor>>(
+        step: &Function<Tensor, Tensor, F>,
+        x: &Tensor,
+    ) -> Bytes {
+        let _limited = Limited::leaving(Bytes::new(KIB));
+        let error = step.plan(x).unwrap_err();
+        let ErrorKind::OverBudget { least: Some(least), .. } = error.kind() else {
+            panic!("{error}");
+        };
+        *least
+    }
+    let weights = weights(24);
+    let step = step(&weights);
+    let with = least(&step, &x);
+    let limited = Limited::to(with);
+    step.call(x.clone()).unwrap();
+    drop(limited);
+    let step = step.no_spill();
+    let without = least(&step, &x);
+    assert!(without > with, "{without} without a file, {with} with one");
+    let _limited = Limited::to(with);
+    assert!(step.call(x.clone()).is_err());
+}
+
 #[test]
 fn a_call_that_the_limit_leaves_no_room_for_is_refused_before_it_starts_and_the_least_limit_works()
 {

@@ -68,6 +68,7 @@ impl<T> Drop for TraceCache<T> {
     fn drop(&mut self) {
         self.traces.clear();
         self.plans.clear();
+        self.frontiers.clear();
         if self.bytes >= WORTH_GIVING_BACK {
             tonnage_runtime::system::give_back_heap();
         }
@@ -142,9 +143,12 @@ impl<T: HasProgram> TraceCache<T> {
         Levers { machine, allowed: self.allowed, beside: self.beside }
     }
 
+    /// Forgets plans and frontiers: they were made for another budget, or by other levers.
     fn forget_plans(&mut self) {
-        self.bytes -= self.plans.values().map(|e| e.bytes).sum::<usize>();
+        self.bytes -= self.plans.values().map(|e| e.bytes).sum::<usize>()
+            + self.frontiers.values().map(|e| e.bytes).sum::<usize>();
         self.plans = HashMap::default();
+        self.frontiers = HashMap::default();
         self.settle();
     }
 
