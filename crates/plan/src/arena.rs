@@ -44,7 +44,7 @@ impl Planner<'_> {
             let writes = !matches!(step.run, Run::Nothing)
                 && !matches!(step.memory, StepMemory::Aliases | StepMemory::Recipe);
             for id in step.writes.iter().filter(|_| writes) {
-                if let Some(Placed { at: At::Input(i), .. }) = &self.places[id.index()] {
+                if let Some(Placed { at: At::Input(i), .. }) = self.places.find(*id) {
                     written[*i] = true;
                 }
             }

@@ -62,7 +62,7 @@ impl Planner<'_> {
         let arena = self.whole(self.end_of(Space::Memory));
         let disk = self.end_of(Space::Disk);
         self.figures();
-        epilogue::join(self.graph, &self.places, &mut self.steps, &*self.options.target);
+        epilogue::join(self.graph, self.places.all(), &mut self.steps, &*self.options.target);
         let written = self.written_inputs();
         Ok(Plan {
             graph: self.graph.clone(),
@@ -70,7 +70,7 @@ impl Planner<'_> {
             inputs: self.inputs(),
             specs: self.specs,
             target: self.options.target,
-            places: self.places,
+            places: self.places.into_all(),
             steps: self.steps,
             buffers: self.buffers,
             outputs,

@@ -94,7 +94,7 @@ impl Planner<'_> {
         let recipe =
             Recipe::generate(Generator::Given { number, dtype, stored: true }, sizes.clone());
         let layout = Layout::contiguous(recipe.sizes.clone());
-        self.put(id, Placed { at: At::Recipe(Arc::new(recipe)), layout });
+        self.places.put(id, Placed { at: At::Recipe(Arc::new(recipe)), layout });
         file_value
     }
 

@@ -17,14 +17,14 @@ impl Planner<'_> {
         let memory = match node.op.mem {
             Mem::Update(input) => {
                 let placed = self.place(node.inputs[input])?.clone();
-                self.put(first, placed);
+                self.places.put(first, placed);
                 StepMemory::Updates
             }
             Mem::Reuse(candidates) => match self.reusable(node, candidates) {
                 Some(input) => {
                     let placed = self.place(node.inputs[input])?.clone();
                     let layout = Layout::contiguous(most(self.graph.ty(first), node.op.name)?);
-                    self.put(first, Placed { layout, ..placed });
+                    self.places.put(first, Placed { layout, ..placed });
                     StepMemory::InPlace(input)
                 }
                 None => {
@@ -74,7 +74,7 @@ impl Planner<'_> {
     ) -> Result<(), Refusal> {
         let id = node.inputs[input];
         let ty = self.graph.ty(id);
-        let placed = self.places[id.index()].as_ref().ok_or(Refusal::Recipe)?;
+        let placed = self.places.find(id).ok_or(Refusal::Recipe)?;
         let key = store(&placed.at).ok_or(Refusal::Recipe)?;
         let free = match &placed.at {
             At::Buffer(_) => true,
@@ -88,18 +88,16 @@ impl Planner<'_> {
             (_, Ok(_)) => true,
             _ => false,
         };
-        let whole = self.lies_whole(id, &placed.layout);
+        let whole = self.places.lies_whole(id);
         let same = ty.shape == output.shape && ty.dtype.size() == output.dtype.size();
-        let read_later = || {
-            let sharing = self.sharing.get(&key);
-            sharing.is_some_and(|all| all.iter().any(|v| self.last_use[v.index()] > self.at))
-        };
+        let read_later =
+            || self.places.sharing(key).iter().any(|v| self.last_use[v.index()] > self.at);
         // An elementwise program has read an element of every input before it writes the element there. A kernel may come
         // back to its other inputs when the output is half written.
         let elementwise = matches!(node.op.lower, Lower::Tile(_));
         let shared = || {
             node.inputs.iter().enumerate().any(|(j, other)| {
-                let other = self.places[other.index()].as_ref().filter(|_| j != input);
+                let other = self.places.find(*other).filter(|_| j != input);
                 let other = other.filter(|p| store(&p.at) == Some(key));
                 other.is_some_and(|p| !elementwise || p.layout != placed.layout)
             })

@@ -22,7 +22,7 @@ fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> R
     let ty = planner.graph.ty(output).clone();
     if planner.can_take_over(node, input, &ty).is_ok() {
         let placed = planner.place(id)?.clone();
-        planner.put(output, placed);
+        planner.places.put(output, placed);
         return Ok(());
     }
     planner.copy_value(node, id, output)

@@ -16,7 +16,7 @@ use tonnage_core::graph::ValueId;
 use tonnage_core::layout::Layout;
 use tonnage_core::tile::TileProgram;
 
-use crate::place::{Planner, StorageKey, most};
+use crate::place::{Planner, most};
 use crate::plan::{At, BufferId, OutputPlan, Placed, Run, Step, StepMemory};
 use crate::tile;
 
@@ -25,7 +25,7 @@ impl Planner<'_> {
     pub fn given_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
         let placed = self.place(id)?.clone();
         let ty = self.graph.ty(id).clone();
-        let whole = self.lies_whole(id, &placed.layout);
+        let whole = self.places.lies_whole(id);
         match placed.at {
             At::Input(i) if self.homes.get(k) == Some(&Some(i)) && self.donated[i] && whole => {
                 let layout = placed.layout;
@@ -140,13 +140,7 @@ impl Planner<'_> {
 
     /// Everything in a buffer lies in an output's bytes instead.
     fn move_to_output(&mut self, buffer: BufferId, k: usize) {
-        let sharing = self.sharing.remove(&StorageKey::Buffer(buffer.0)).unwrap_or_default();
-        for id in &sharing {
-            if let Some(placed) = &mut self.places[id.index()] {
-                placed.at = At::Output(k);
-            }
-        }
-        self.sharing.insert(StorageKey::Output(k), sharing);
+        self.places.move_to_output(buffer, k);
         for at in &self.copies {
             match &mut self.steps[*at].run {
                 Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),

@@ -170,7 +170,7 @@ pub(crate) fn at_home(
     if placed.layout.offset != 0 || !placed.layout.is_contiguous() {
         return Err(bad(node));
     }
-    planner.put(output, placed);
+    planner.places.put(output, placed);
     Ok(())
 }
 

@@ -34,7 +34,7 @@ impl Planner<'_> {
             Transfer::Written | Transfer::Arrived => {
                 let last = node.inputs.last().copied().unwrap_or(first);
                 let placed = self.place(last)?.clone();
-                self.put(made, placed);
+                self.places.put(made, placed);
                 StepMemory::Waits
             }
         };

@@ -62,7 +62,7 @@ impl Planner<'_> {
             self.fresh(node, output)?;
             return self.step(node, Run::Tile(Arc::new(run)), StepMemory::Allocates, Bytes::ZERO);
         };
-        self.put(output, Placed { at, layout });
+        self.places.put(output, Placed { at, layout });
         self.note(node, StepMemory::Aliases);
         Ok(())
     }
@@ -85,8 +85,8 @@ impl Planner<'_> {
         let layout = self.with_call_at_bound(node, |call| view(call, &placed.layout));
         match layout {
             Some(layout) => {
-                self.put(output, Placed { layout: Layout { sizes, ..layout }, ..placed });
-                self.laid_out_late.insert(output);
+                let at_bound = Placed { layout: Layout { sizes, ..layout }, ..placed };
+                self.places.put_late(output, at_bound);
                 self.note(node, StepMemory::Aliases);
                 Ok(())
             }
@@ -97,11 +97,6 @@ impl Planner<'_> {
                 self.step(node, Run::Tile(Arc::new(run)), StepMemory::Allocates, Bytes::ZERO)
             }
         }
-    }
-
-    /// Whether a value fills its storage from the start on, close together.
-    pub fn lies_whole(&self, id: ValueId, layout: &Layout) -> bool {
-        layout.offset == 0 && layout.is_contiguous() && !self.laid_out_late.contains(&id)
     }
 
     fn copying(&self, node: &Node, placed: &Placed) -> Result<TileRun> {

@@ -4,7 +4,6 @@
 //!
 //! Decision: `docs/decisions/reductions-are-not-in-place.md`.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -14,7 +13,7 @@ use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::row::{Lower, Mem};
-use tonnage_core::shape::{Sizes, TensorType};
+use tonnage_core::shape::TensorType;
 use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Kind, Source};
 
@@ -25,48 +24,14 @@ use crate::plan::{
     At, BufferId, BufferPlan, FileValuePlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
     TileRead,
 };
-use crate::target::SharedTarget;
 use crate::{order, region, tile};
 
-/// What is known of an input before the call.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum InputSpec {
-    /// It lies in memory.
-    Bytes {
-        /// Where in its bytes.
-        layout: Layout,
-        /// What its bytes take; nothing for the second input that shares them.
-        bytes: Bytes,
-        /// Whether the call may overwrite them.
-        donated: bool,
-    },
-    /// It is a recipe.
-    Recipe(Arc<Recipe>),
-}
+mod places;
+mod spec;
 
-impl InputSpec {
-    /// A tensor of that type that lies close together in bytes of its own.
-    pub fn contiguous(ty: &TensorType, op: &'static str, donated: bool) -> Result<InputSpec> {
-        let layout = Layout::contiguous(most(ty, op)?);
-        Ok(InputSpec::Bytes { layout, bytes: ty.bytes(op)?.rounded(), donated })
-    }
-}
-
-/// What planning is told besides.
-#[derive(Debug, Clone)]
-pub struct PlanOptions {
-    /// The device that it will run on.
-    pub target: SharedTarget,
-    /// Whether the caller gives the bytes of the outputs, as for a region.
-    pub outputs_given: bool,
-}
-
-impl PlanOptions {
-    /// A whole program for that device.
-    pub fn new(target: SharedTarget) -> PlanOptions {
-        PlanOptions { target, outputs_given: false }
-    }
-}
+pub(crate) use places::{Places, store};
+pub(crate) use spec::most;
+pub use spec::{InputSpec, PlanOptions};
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: PlanOptions) -> Result<Plan> {
@@ -107,42 +72,16 @@ pub(crate) fn outline(
     Planner::placed(graph, inputs, &[], options)?.outline()
 }
 
-/// The sizes of a type, with those that the data decide at their bound.
-pub(crate) fn most(ty: &TensorType, op: &'static str) -> Result<Sizes> {
-    ty.bytes(op)?;
-    ty.shape.most().ok_or_else(|| {
-        let what = format!("{op} has the open type {ty} where sizes must be known");
-        ErrorKind::BadGraph { what }.into()
-    })
-}
-
-/// Whose bytes, as a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum StorageKey {
-    Input(usize),
-    Buffer(usize),
-    Output(usize),
-}
-
-pub(crate) fn store(at: &At) -> Option<StorageKey> {
-    match at {
-        At::Input(i) => Some(StorageKey::Input(*i)),
-        At::Buffer(b) => Some(StorageKey::Buffer(b.0)),
-        At::Output(k) => Some(StorageKey::Output(*k)),
-        At::Recipe(_) => None,
-    }
-}
-
 pub(crate) struct Planner<'g> {
     pub graph: &'g Arc<Graph>,
     pub options: PlanOptions,
-    pub places: Vec<Option<Placed>>,
+    /// Where each value lies.
+    pub places: Places,
     pub steps: Vec<Step>,
     pub is_bound: bool,
     pub buffers: Vec<BufferPlan>,
     /// The last node that reads each value; `usize::MAX` for outputs.
     pub last_use: Vec<usize>,
-    pub sharing: HashMap<StorageKey, Vec<ValueId>>,
     pub donated: Vec<bool>,
     /// For each output of a region, the input in whose bytes it may stay.
     pub homes: Vec<Option<usize>>,
@@ -158,8 +97,6 @@ pub(crate) struct Planner<'g> {
     pub at: usize,
     /// Whether the data decide any size.
     data_sizes: bool,
-    /// Views that are laid out as they run: where their elements lie is not known yet.
-    pub laid_out_late: HashSet<ValueId>,
 }
 
 impl<'g> Planner<'g> {
@@ -184,12 +121,11 @@ impl<'g> Planner<'g> {
         let mut planner = Planner {
             graph,
             options,
-            places: vec![None; graph.value_count()],
+            places: Places::new(graph.value_count()),
             steps: Vec::new(),
             is_bound: false,
             buffers: Vec::new(),
             last_use,
-            sharing: HashMap::new(),
             donated: Vec::new(),
             homes: Vec::new(),
             input_bytes: Vec::with_capacity(inputs.len()),
@@ -199,7 +135,6 @@ impl<'g> Planner<'g> {
             refused: SmallVec::new(),
             at: 0,
             data_sizes: graph.depends_on_data(),
-            laid_out_late: HashSet::new(),
         };
         for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
             match spec {
@@ -207,13 +142,13 @@ impl<'g> Planner<'g> {
                     planner.input_bytes.push(*bytes);
                     planner.donated.push(*donated);
                     let placed = Placed { at: At::Input(i), layout: layout.clone() };
-                    planner.put(*id, placed);
+                    planner.places.put(*id, placed);
                 }
                 InputSpec::Recipe(recipe) => {
                     planner.input_bytes.push(Bytes::ZERO);
                     planner.donated.push(false);
                     let layout = Layout::contiguous(recipe.sizes.clone());
-                    planner.put(*id, Placed { at: At::Recipe(recipe.clone()), layout });
+                    planner.places.put(*id, Placed { at: At::Recipe(recipe.clone()), layout });
                 }
             }
         }
@@ -235,17 +170,9 @@ impl<'g> Planner<'g> {
         Ok(planner)
     }
 
-    pub fn put(&mut self, id: ValueId, placed: Placed) {
-        if let Some(key) = store(&placed.at) {
-            self.sharing.entry(key).or_default().push(id);
-        }
-        self.places[id.index()] = Some(placed);
-    }
-
+    /// The place of a value that has one.
     pub fn place(&self, id: ValueId) -> Result<&Placed> {
-        self.places[id.index()].as_ref().ok_or_else(|| {
-            ErrorKind::BadGraph { what: format!("%{} has no place", id.index()) }.into()
-        })
+        self.places.get(id)
     }
 
     fn node(&mut self, at: usize) -> Result<()> {
@@ -274,7 +201,7 @@ impl<'g> Planner<'g> {
 
     pub fn recipe(&mut self, node: &Node, recipe: Arc<Recipe>) {
         let layout = Layout::contiguous(recipe.sizes.clone());
-        self.put(node.outputs[0], Placed { at: At::Recipe(recipe), layout });
+        self.places.put(node.outputs[0], Placed { at: At::Recipe(recipe), layout });
         self.note(node, StepMemory::Recipe);
     }
 
@@ -332,7 +259,7 @@ impl<'g> Planner<'g> {
         let layout = Layout::contiguous(most(&info.ty, node.op.name)?);
         let elements = info.ty.bytes(node.op.name)?;
         let buffer = self.buffer(elements, info.kind, node.op.name, node.source);
-        self.put(id, Placed { at: At::Buffer(buffer), layout });
+        self.places.put(id, Placed { at: At::Buffer(buffer), layout });
         Ok(())
     }
 
@@ -420,7 +347,7 @@ impl<'g> Planner<'g> {
         let scratch = (!scratch.is_zero())
             .then(|| self.rounded_buffer(scratch, Kind::Scratch, node.op.name, node.source));
         for id in reads.iter().chain(&writes) {
-            if let Some(Placed { at: At::Buffer(b), .. }) = &self.places[id.index()] {
+            if let Some(b) = self.places.buffer(*id) {
                 self.buffers[b.0].last = at;
             }
         }
