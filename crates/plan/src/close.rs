@@ -9,7 +9,7 @@ use tonnage_core::graph::Node;
 
 use crate::arena::bound;
 use crate::epilogue;
-use crate::place::Planner;
+use crate::place::{InputSpec, Planner};
 use crate::plan::{FileValuePlan, OutputPlan, Plan, Space, Step};
 
 /// What is known of a plan before its buffers have addresses.
@@ -46,7 +46,7 @@ impl Planner<'_> {
 
     /// What the inputs take.
     fn inputs(&self) -> Bytes {
-        self.input_bytes.iter().copied().sum()
+        self.specs.iter().map(InputSpec::bytes).sum()
     }
 
     /// What an arena of that many bytes takes. That of a region is no block of its own but a piece of a step's scratch:
@@ -68,6 +68,7 @@ impl Planner<'_> {
             graph: self.graph.clone(),
             program: self.graph.clone(),
             inputs: self.inputs(),
+            input_bytes: self.specs.iter().map(InputSpec::bytes).collect(),
             specs: self.specs,
             target: self.options.target,
             places: self.places.into_all(),
@@ -78,7 +79,6 @@ impl Planner<'_> {
             disk,
             file_values: self.file_values,
             bound,
-            input_bytes: self.input_bytes,
             written,
             is_bound: self.is_bound,
             calls_host: self.graph.nodes.iter().any(Node::calls_host),

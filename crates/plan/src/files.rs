@@ -93,8 +93,7 @@ impl Planner<'_> {
         let number = (self.brought() + file_value) as u32;
         let recipe =
             Recipe::generate(Generator::Given { number, dtype, stored: true }, sizes.clone());
-        let layout = Layout::contiguous(recipe.sizes.clone());
-        self.places.put(id, Placed { at: At::Recipe(Arc::new(recipe)), layout });
+        self.places.put(id, Placed::recipe(Arc::new(recipe)));
         file_value
     }
 

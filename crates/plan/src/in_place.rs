@@ -76,11 +76,6 @@ impl Planner<'_> {
         let ty = self.graph.ty(id);
         let placed = self.places.find(id).ok_or(Refusal::Recipe)?;
         let key = store(&placed.at).ok_or(Refusal::Recipe)?;
-        let free = match &placed.at {
-            At::Buffer(_) => true,
-            At::Input(i) => self.donated[*i],
-            At::Output(_) | At::Recipe(_) => false,
-        };
         // A part of a larger value, or one that was cut at a bound, would keep more bytes of the arena than it takes.
         // That is a question of rounded sizes; whether the output fits is not asked, since its shape is the input's.
         let fits = match (&placed.at, ty.bytes(node.op.name)) {
@@ -91,7 +86,7 @@ impl Planner<'_> {
         let whole = self.places.lies_whole(id);
         let same = ty.shape == output.shape && ty.dtype.size() == output.dtype.size();
         let read_later =
-            || self.places.sharing(key).iter().any(|v| self.last_use[v.index()] > self.at);
+            || self.places.sharing(key).iter().any(|v| self.liveness.is_read_after(*v, self.at));
         // An elementwise program has read an element of every input before it writes the element there. A kernel may come
         // back to its other inputs when the output is half written.
         let elementwise = matches!(node.op.lower, Lower::Tile(_));
@@ -104,7 +99,7 @@ impl Planner<'_> {
         };
         match () {
             () if !same || !fits => Err(Refusal::OtherSize),
-            () if !free => Err(Refusal::NotGivenUp),
+            () if !self.liveness.is_given_up(&placed.at) => Err(Refusal::NotGivenUp),
             () if !whole => Err(Refusal::Strided),
             () if read_later() => Err(Refusal::ReadLater),
             () if shared() => Err(Refusal::Shared),

@@ -27,7 +27,7 @@ impl Planner<'_> {
         let ty = self.graph.ty(id).clone();
         let whole = self.places.lies_whole(id);
         match placed.at {
-            At::Input(i) if self.homes.get(k) == Some(&Some(i)) && self.donated[i] && whole => {
+            At::Input(i) if whole && self.liveness.may_stay(k, i) => {
                 let layout = placed.layout;
                 Ok(OutputPlan::Input { input: i, layout })
             }

@@ -42,6 +42,14 @@ pub struct Placed {
     pub layout: Layout,
 }
 
+impl Placed {
+    /// Nowhere: computed as it is read.
+    pub(crate) fn recipe(recipe: Arc<Recipe>) -> Placed {
+        let layout = Layout::contiguous(recipe.sizes.clone());
+        Placed { at: At::Recipe(recipe), layout }
+    }
+}
+
 /// Where buffers are. Each space is packed on its own, and a budget is one of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -26,9 +26,11 @@ use crate::plan::{
 };
 use crate::{order, region, tile};
 
+mod liveness;
 mod places;
 mod spec;
 
+pub(crate) use liveness::Liveness;
 pub(crate) use places::{Places, store};
 pub(crate) use spec::most;
 pub use spec::{InputSpec, PlanOptions};
@@ -80,12 +82,8 @@ pub(crate) struct Planner<'g> {
     pub steps: Vec<Step>,
     pub is_bound: bool,
     pub buffers: Vec<BufferPlan>,
-    /// The last node that reads each value; `usize::MAX` for outputs.
-    pub last_use: Vec<usize>,
-    pub donated: Vec<bool>,
-    /// For each output of a region, the input in whose bytes it may stay.
-    pub homes: Vec<Option<usize>>,
-    pub input_bytes: Vec<Bytes>,
+    /// Who may be overwritten, and from when on.
+    pub liveness: Liveness,
     pub specs: Vec<InputSpec>,
     /// What goes to files that outlive the call.
     pub file_values: Vec<FileValuePlan>,
@@ -103,20 +101,12 @@ impl<'g> Planner<'g> {
     fn new(
         graph: &'g Arc<Graph>,
         inputs: &[InputSpec],
+        homes: &[Option<usize>],
         options: PlanOptions,
     ) -> Result<Planner<'g>> {
         if inputs.len() != graph.inputs.len() {
             let what = format!("{} inputs for a graph of {}", inputs.len(), graph.inputs.len());
             return Err(ErrorKind::BadGraph { what }.into());
-        }
-        let mut last_use = vec![0; graph.value_count()];
-        for (at, node) in graph.nodes.iter().enumerate() {
-            for id in &node.inputs {
-                last_use[id.index()] = at;
-            }
-        }
-        for id in &graph.outputs {
-            last_use[id.index()] = usize::MAX;
         }
         let mut planner = Planner {
             graph,
@@ -125,10 +115,7 @@ impl<'g> Planner<'g> {
             steps: Vec::new(),
             is_bound: false,
             buffers: Vec::new(),
-            last_use,
-            donated: Vec::new(),
-            homes: Vec::new(),
-            input_bytes: Vec::with_capacity(inputs.len()),
+            liveness: Liveness::new(graph, inputs, homes),
             specs: inputs.to_vec(),
             file_values: Vec::new(),
             copies: Vec::new(),
@@ -137,20 +124,7 @@ impl<'g> Planner<'g> {
             data_sizes: graph.depends_on_data(),
         };
         for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
-            match spec {
-                InputSpec::Bytes { layout, bytes, donated } => {
-                    planner.input_bytes.push(*bytes);
-                    planner.donated.push(*donated);
-                    let placed = Placed { at: At::Input(i), layout: layout.clone() };
-                    planner.places.put(*id, placed);
-                }
-                InputSpec::Recipe(recipe) => {
-                    planner.input_bytes.push(Bytes::ZERO);
-                    planner.donated.push(false);
-                    let layout = Layout::contiguous(recipe.sizes.clone());
-                    planner.places.put(*id, Placed { at: At::Recipe(recipe.clone()), layout });
-                }
-            }
+            planner.places.put(*id, spec.placed(i));
         }
         Ok(planner)
     }
@@ -162,8 +136,7 @@ impl<'g> Planner<'g> {
         homes: &[Option<usize>],
         options: PlanOptions,
     ) -> Result<Planner<'g>> {
-        let mut planner = Planner::new(graph, inputs, options)?;
-        planner.homes = homes.to_vec();
+        let mut planner = Planner::new(graph, inputs, homes, options)?;
         for at in 0..graph.nodes.len() {
             planner.node(at).map_err(|e| e.at(graph.nodes[at].source))?;
         }
@@ -200,8 +173,7 @@ impl<'g> Planner<'g> {
     }
 
     pub fn recipe(&mut self, node: &Node, recipe: Arc<Recipe>) {
-        let layout = Layout::contiguous(recipe.sizes.clone());
-        self.places.put(node.outputs[0], Placed { at: At::Recipe(recipe), layout });
+        self.places.put(node.outputs[0], Placed::recipe(recipe));
         self.note(node, StepMemory::Recipe);
     }
 

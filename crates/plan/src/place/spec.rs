@@ -8,6 +8,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::shape::{Sizes, TensorType};
 
+use crate::plan::{At, Placed};
 use crate::target::SharedTarget;
 
 /// What is known of an input before the call.
@@ -31,6 +32,29 @@ impl InputSpec {
     pub fn contiguous(ty: &TensorType, op: &'static str, donated: bool) -> Result<InputSpec> {
         let layout = Layout::contiguous(most(ty, op)?);
         Ok(InputSpec::Bytes { layout, bytes: ty.bytes(op)?.rounded(), donated })
+    }
+
+    /// What it takes of memory: nothing as a recipe, or as the second input in the same bytes.
+    pub(crate) fn bytes(&self) -> Bytes {
+        match self {
+            InputSpec::Bytes { bytes, .. } => *bytes,
+            InputSpec::Recipe(_) => Bytes::ZERO,
+        }
+    }
+
+    /// Whether the call may overwrite it.
+    pub(crate) fn is_donated(&self) -> bool {
+        matches!(self, InputSpec::Bytes { donated: true, .. })
+    }
+
+    /// Where the input of that number lies.
+    pub(crate) fn placed(&self, input: usize) -> Placed {
+        match self {
+            InputSpec::Bytes { layout, .. } => {
+                Placed { at: At::Input(input), layout: layout.clone() }
+            }
+            InputSpec::Recipe(recipe) => Placed::recipe(recipe.clone()),
+        }
     }
 }
 
