@@ -8,32 +8,20 @@ use tonnage_core::error::Result;
 
 use crate::offsets::{self, Effort, Item};
 use crate::place::Planner;
-use crate::plan::{At, BufferId, BufferPlan, Placed, Run, Space, StepMemory};
+use crate::plan::{At, BufferPlan, Placed, Run, Space, StepMemory};
 
 impl Planner<'_> {
-    /// Offsets for all buffers; the largest sum that lives together in memory.
-    pub fn pack(&mut self) -> Result<Bytes> {
-        pack_space(&mut self.buffers, Space::Disk)?;
-        pack_space(&mut self.buffers, Space::Memory)
-    }
-
-    /// Where the last buffer of a space ends.
-    pub fn end_of(&self, space: Space) -> Bytes {
-        end_of(&self.buffers, space)
-    }
-
     /// What lives at every step.
     pub fn figures(&mut self) {
-        let lives = |b: &BufferPlan| b.space == Space::Memory && !b.bytes.is_zero();
-        for (i, buffer) in self.buffers.iter().enumerate().filter(|(_, b)| lives(b)) {
-            self.steps[buffer.first].begins.push(BufferId(i));
-            self.steps[buffer.last].ends.push(BufferId(i));
+        for (id, buffer) in self.buffers.in_memory() {
+            self.steps[buffer.first].begins.push(id);
+            self.steps[buffer.last].ends.push(id);
         }
         let mut live = Bytes::ZERO;
         for step in &mut self.steps {
-            live += step.begins.iter().map(|b| self.buffers[b.0].bytes).sum();
+            live += step.begins.iter().map(|b| self.buffers.bytes(*b)).sum();
             step.live = live;
-            live -= step.ends.iter().map(|b| self.buffers[b.0].bytes).sum();
+            live -= step.ends.iter().map(|b| self.buffers.bytes(*b)).sum();
         }
     }
 

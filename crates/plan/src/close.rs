@@ -7,7 +7,6 @@ use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Node;
 
-use crate::arena::bound;
 use crate::epilogue;
 use crate::place::{InputSpec, Planner};
 use crate::plan::{FileValuePlan, OutputPlan, Plan, Space, Step};
@@ -37,8 +36,7 @@ impl Planner<'_> {
         let end = self.steps.len();
         for output in &outputs {
             if let OutputPlan::Buffer { buffer, .. } = output {
-                self.buffers[buffer.0].last = end.saturating_sub(1);
-                self.buffers[buffer.0].outlives_call = true;
+                self.buffers.extend(*buffer, end.saturating_sub(1));
             }
         }
         Ok(outputs)
@@ -58,9 +56,9 @@ impl Planner<'_> {
     /// The plan.
     pub(crate) fn finish(mut self) -> Result<Plan> {
         let outputs = self.place_outputs()?;
-        let bound = self.pack()?;
-        let arena = self.whole(self.end_of(Space::Memory));
-        let disk = self.end_of(Space::Disk);
+        let bound = self.buffers.pack()?;
+        let arena = self.whole(self.buffers.end_of(Space::Memory));
+        let disk = self.buffers.end_of(Space::Disk);
         self.figures();
         epilogue::join(self.graph, self.places.all(), &mut self.steps, &*self.options.target);
         let written = self.written_inputs();
@@ -73,7 +71,7 @@ impl Planner<'_> {
             target: self.options.target,
             places: self.places.into_all(),
             steps: self.steps,
-            buffers: self.buffers,
+            buffers: self.buffers.into_all(),
             outputs,
             arena,
             disk,
@@ -89,7 +87,7 @@ impl Planner<'_> {
     /// What the plan takes at least, and does with files.
     pub(crate) fn outline(mut self) -> Result<Outline> {
         let outputs = self.place_outputs()?;
-        let arena = self.whole(bound(&self.buffers, Space::Memory)?);
+        let arena = self.whole(self.buffers.bound()?);
         let own: Bytes = outputs.iter().map(OutputPlan::own_bytes).sum();
         Ok(Outline {
             peak: self.inputs() + arena + own,

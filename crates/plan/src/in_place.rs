@@ -79,7 +79,7 @@ impl Planner<'_> {
         // A part of a larger value, or one that was cut at a bound, would keep more bytes of the arena than it takes.
         // That is a question of rounded sizes; whether the output fits is not asked, since its shape is the input's.
         let fits = match (&placed.at, ty.bytes(node.op.name)) {
-            (At::Buffer(b), Ok(bytes)) => self.buffers[b.0].bytes == bytes.rounded(),
+            (At::Buffer(b), Ok(bytes)) => self.buffers.bytes(*b) == bytes.rounded(),
             (_, Ok(_)) => true,
             _ => false,
         };

@@ -32,7 +32,7 @@ impl Planner<'_> {
                 Ok(OutputPlan::Input { input: i, layout })
             }
             // Rounded sizes would not do: the caller's bytes may be a row, with the next one right behind it.
-            At::Buffer(b) if whole && self.buffers[b.0].elements == ty.bytes("return")? => {
+            At::Buffer(b) if whole && self.buffers.elements(b) == ty.bytes("return")? => {
                 self.move_to_output(b, k);
                 Ok(OutputPlan::Given)
             }
@@ -61,7 +61,7 @@ impl Planner<'_> {
             At::Buffer(b) => {
                 // An output of its own is as large as a buffer is, so here rounded sizes say whether it is the whole.
                 let bytes = info.ty.bytes("return")?.rounded();
-                let whole = self.buffers[b.0].bytes == bytes && !self.buffers[b.0].outlives_call;
+                let whole = self.buffers.bytes(b) == bytes && !self.buffers.outlives_call(b);
                 match (whole, bytes.get() < LARGE) {
                     (false, _) => self.copied_output(k, id),
                     (true, true) => {
@@ -69,7 +69,7 @@ impl Planner<'_> {
                         Ok(OutputPlan::Own { bytes, layout: placed.layout })
                     }
                     (true, false) => {
-                        self.buffers[b.0].outlives_call = true;
+                        self.buffers.keep_after_call(b);
                         Ok(OutputPlan::Buffer { buffer: b, layout: placed.layout })
                     }
                 }
@@ -87,10 +87,11 @@ impl Planner<'_> {
             return Ok(OutputPlan::Own { bytes: elements.rounded(), layout });
         }
         let source = self.graph.value(id).source;
-        let buffer = self.buffer(elements, Kind::Output, "return", source);
+        let step = self.steps.len();
+        let buffer = self.buffers.add(step, elements, Kind::Output, "return", source);
         let to = Placed { at: At::Buffer(buffer), layout: layout.clone() };
         self.copy(id, to)?;
-        self.buffers[buffer.0].outlives_call = true;
+        self.buffers.keep_after_call(buffer);
         Ok(OutputPlan::Buffer { buffer, layout })
     }
 
@@ -116,8 +117,8 @@ impl Planner<'_> {
             }
         };
         let at = self.steps.len();
-        if let At::Buffer(b) = &from.at {
-            self.buffers[b.0].last = at;
+        if let At::Buffer(b) = from.at {
+            self.buffers.extend(b, at);
         }
         self.copies.push(at);
         self.steps.push(Step {
@@ -147,6 +148,6 @@ impl Planner<'_> {
                 _ => {}
             }
         }
-        self.buffers[buffer.0].bytes = Bytes::ZERO;
+        self.buffers.empty(buffer);
     }
 }

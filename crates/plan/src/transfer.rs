@@ -12,7 +12,7 @@ use tonnage_core::graph::Node;
 use tonnage_core::row::Transfer;
 
 use crate::place::Planner;
-use crate::plan::{At, Placed, Run, Space, StepMemory};
+use crate::plan::{Run, StepMemory};
 
 impl Planner<'_> {
     pub fn transfer(&mut self, node: &Node, transfer: Transfer) -> Result<()> {
@@ -21,9 +21,8 @@ impl Planner<'_> {
             Transfer::Write => {
                 self.materialize(node, first)?;
                 self.fresh(node, made)?;
-                if let Placed { at: At::Buffer(b), .. } = self.place(made)? {
-                    let b = b.0;
-                    self.buffers[b].space = Space::Disk;
+                if let Some(buffer) = self.places.buffer(made) {
+                    self.buffers.spill(buffer);
                 }
                 StepMemory::Spills
             }

@@ -15,21 +15,19 @@ use tonnage_core::recipe::Recipe;
 use tonnage_core::row::{Lower, Mem};
 use tonnage_core::shape::TensorType;
 use tonnage_core::tile::{Close, TileProgram};
-use tonnage_core::{Kind, Source};
 
 use crate::close::Outline;
 use crate::file_reads::split_file_reads;
 use crate::files::is_there;
-use crate::plan::{
-    At, BufferId, BufferPlan, FileValuePlan, Placed, Plan, Refusal, Run, Space, Step, StepMemory,
-    TileRead,
-};
+use crate::plan::{At, FileValuePlan, Placed, Plan, Refusal, Run, Step, StepMemory, TileRead};
 use crate::{order, region, tile};
 
+mod buffers;
 mod liveness;
 mod places;
 mod spec;
 
+pub(crate) use buffers::Buffers;
 pub(crate) use liveness::Liveness;
 pub(crate) use places::{Places, store};
 pub(crate) use spec::most;
@@ -81,7 +79,8 @@ pub(crate) struct Planner<'g> {
     pub places: Places,
     pub steps: Vec<Step>,
     pub is_bound: bool,
-    pub buffers: Vec<BufferPlan>,
+    /// Buffers, with their lifetimes.
+    pub buffers: Buffers,
     /// Who may be overwritten, and from when on.
     pub liveness: Liveness,
     pub specs: Vec<InputSpec>,
@@ -114,7 +113,7 @@ impl<'g> Planner<'g> {
             places: Places::new(graph.value_count()),
             steps: Vec::new(),
             is_bound: false,
-            buffers: Vec::new(),
+            buffers: Buffers::default(),
             liveness: Liveness::new(graph, inputs, homes),
             specs: inputs.to_vec(),
             file_values: Vec::new(),
@@ -230,46 +229,10 @@ impl<'g> Planner<'g> {
         let info = self.graph.value(id);
         let layout = Layout::contiguous(most(&info.ty, node.op.name)?);
         let elements = info.ty.bytes(node.op.name)?;
-        let buffer = self.buffer(elements, info.kind, node.op.name, node.source);
+        let step = self.steps.len();
+        let buffer = self.buffers.add(step, elements, info.kind, node.op.name, node.source);
         self.places.put(id, Placed { at: At::Buffer(buffer), layout });
         Ok(())
-    }
-
-    /// A buffer for that many bytes of elements.
-    pub fn buffer(
-        &mut self,
-        elements: Bytes,
-        kind: Kind,
-        what: &'static str,
-        source: Source,
-    ) -> BufferId {
-        let buffer = self.rounded_buffer(elements.rounded(), kind, what, source);
-        self.buffers[buffer.0].elements = elements;
-        buffer
-    }
-
-    /// A buffer of a size that is rounded already, or laid out of pieces that are.
-    fn rounded_buffer(
-        &mut self,
-        bytes: Bytes,
-        kind: Kind,
-        what: &'static str,
-        source: Source,
-    ) -> BufferId {
-        let at = self.steps.len();
-        self.buffers.push(BufferPlan {
-            space: Space::Memory,
-            bytes,
-            elements: bytes,
-            offset: Bytes::ZERO,
-            first: at,
-            last: at,
-            kind,
-            what,
-            source,
-            outlives_call: false,
-        });
-        BufferId(self.buffers.len() - 1)
     }
 
     /// A step that does nothing.
@@ -317,10 +280,10 @@ impl<'g> Planner<'g> {
     ) -> Result<()> {
         let at = self.steps.len();
         let scratch = (!scratch.is_zero())
-            .then(|| self.rounded_buffer(scratch, Kind::Scratch, node.op.name, node.source));
+            .then(|| self.buffers.add_scratch(at, scratch, node.op.name, node.source));
         for id in reads.iter().chain(&writes) {
             if let Some(b) = self.places.buffer(*id) {
-                self.buffers[b.0].last = at;
+                self.buffers.extend(b, at);
             }
         }
         let dynamic = self.is_dynamic(node);
