@@ -1,5 +1,5 @@
-//! One arena for all buffers: their offsets, and liveness (what lives at every step); and the same of the spill file, which is
-//! packed as the arena is. Part of [`Planner`]: the last thing that it does.
+//! One arena for all buffers: their offsets, and the most that lives at once; and the same of the spill file, which is packed
+//! as the arena is.
 //!
 //! The invariant: a buffer that leaves the arena as an output starts on a page, so that it can be cut out.
 
@@ -7,39 +7,7 @@ use tonnage_core::bytes::{Bytes, PAGE};
 use tonnage_core::error::Result;
 
 use crate::offsets::{self, Effort, Item};
-use crate::place::Planner;
-use crate::plan::{At, BufferPlan, Placed, Run, Space, StepMemory};
-
-impl Planner<'_> {
-    /// What lives at every step.
-    pub fn figures(&mut self) {
-        for (id, buffer) in self.buffers.in_memory() {
-            self.steps[buffer.first].begins.push(id);
-            self.steps[buffer.last].ends.push(id);
-        }
-        let mut live = Bytes::ZERO;
-        for step in &mut self.steps {
-            live += step.begins.iter().map(|b| self.buffers.bytes(*b)).sum();
-            step.live = live;
-            live -= step.ends.iter().map(|b| self.buffers.bytes(*b)).sum();
-        }
-    }
-
-    /// Which inputs any step writes.
-    pub(crate) fn written_inputs(&self) -> Vec<bool> {
-        let mut written = vec![false; self.graph.inputs.len()];
-        for step in &self.steps {
-            let writes = !matches!(step.run, Run::Nothing)
-                && !matches!(step.memory, StepMemory::Aliases | StepMemory::Recipe);
-            for id in step.writes.iter().filter(|_| writes) {
-                if let Some(Placed { at: At::Input(i), .. }) = self.places.find(*id) {
-                    written[*i] = true;
-                }
-            }
-        }
-        written
-    }
-}
+use crate::plan::{BufferPlan, Space};
 
 /// When a buffer lives, and what it takes.
 fn item(buffer: &BufferPlan) -> Item {

@@ -9,7 +9,7 @@ use tonnage_core::graph::Node;
 
 use crate::epilogue;
 use crate::place::{InputSpec, Planner};
-use crate::plan::{FileValuePlan, OutputPlan, Plan, Space, Step};
+use crate::plan::{FileValuePlan, OutputPlan, Plan, Space};
 
 /// What is known of a plan before its buffers have addresses.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,7 @@ impl Planner<'_> {
             };
             outputs.push(made);
         }
-        let end = self.steps.len();
+        let end = self.steps.next();
         for output in &outputs {
             if let OutputPlan::Buffer { buffer, .. } = output {
                 self.buffers.extend(*buffer, end.saturating_sub(1));
@@ -58,19 +58,22 @@ impl Planner<'_> {
         let outputs = self.place_outputs()?;
         let bound = self.buffers.pack()?;
         let arena = self.whole(self.buffers.end_of(Space::Memory));
+        let inputs = self.inputs();
         let disk = self.buffers.end_of(Space::Disk);
-        self.figures();
-        epilogue::join(self.graph, self.places.all(), &mut self.steps, &*self.options.target);
-        let written = self.written_inputs();
+        self.steps.note_lifetimes(&self.buffers);
+        let written = self.steps.written_inputs(&self.places, self.graph.inputs.len());
+        let is_bound = self.steps.is_bound();
+        let mut steps = self.steps.into_all();
+        epilogue::join(self.graph, self.places.all(), &mut steps, &*self.options.target);
         Ok(Plan {
             graph: self.graph.clone(),
             program: self.graph.clone(),
-            inputs: self.inputs(),
+            inputs,
             input_bytes: self.specs.iter().map(InputSpec::bytes).collect(),
             specs: self.specs,
             target: self.options.target,
             places: self.places.into_all(),
-            steps: self.steps,
+            steps,
             buffers: self.buffers.into_all(),
             outputs,
             arena,
@@ -78,7 +81,7 @@ impl Planner<'_> {
             file_values: self.file_values,
             bound,
             written,
-            is_bound: self.is_bound,
+            is_bound,
             calls_host: self.graph.nodes.iter().any(Node::calls_host),
             fitted: None,
         })
@@ -91,7 +94,7 @@ impl Planner<'_> {
         let own: Bytes = outputs.iter().map(OutputPlan::own_bytes).sum();
         Ok(Outline {
             peak: self.inputs() + arena + own,
-            reads: self.steps.iter().map(Step::reads_stored).sum(),
+            reads: self.steps.reads_stored(),
             writes: self.file_values.iter().map(FileValuePlan::bytes).sum(),
         })
     }

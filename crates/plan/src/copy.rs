@@ -27,6 +27,7 @@ impl Planner<'_> {
             .ok_or_else(|| no_layout(node))?;
         let (reads, writes) = (SmallVec::from_iter([from]), SmallVec::from_iter([to]));
         let run = Run::Tile(Arc::new(run));
-        self.push(node, run, StepMemory::Allocates, Bytes::ZERO, reads, writes)
+        self.push(node, run, StepMemory::Allocates, Bytes::ZERO, reads, writes);
+        Ok(())
     }
 }

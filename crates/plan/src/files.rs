@@ -82,7 +82,8 @@ impl Planner<'_> {
         let target = &self.options.target;
         let room = self.graph.with_call(node, |call| target.scratch(node.op, call, &[]));
         let run = Run::ToFile { run: Arc::new(run), file_value };
-        self.step(node, run, StepMemory::ToFile, room)
+        self.step(node, run, StepMemory::ToFile, room);
+        Ok(())
     }
 
     /// Lets a value lie in a file that the call makes: which of those it is.
@@ -119,19 +120,19 @@ impl Planner<'_> {
         let file_value = self.add_file_value(node.outputs[0], &sizes);
         let count = sizes.iter().product();
         let room = order + target.file_pieces(Bytes::of(count * recipe.dtype().size()));
-        self.step(node, Run::RowsToFile { file_value }, StepMemory::ToFile, room)?;
-        if let Some(step) = self.steps.last_mut() {
-            step.streamed.push(StreamedInput { input: 0, recipe, count });
-        }
+        self.step(node, Run::RowsToFile { file_value }, StepMemory::ToFile, room);
+        self.steps.stream(Streamed::from_iter([StreamedInput { input: 0, recipe, count }]));
         Ok(true)
     }
 
     /// Whether a value is to lie in a file: as it is, with more rows put into it, or as a part of what is computed as it is
     /// written there.
     fn goes_to_file(&self, id: ValueId) -> bool {
-        self.graph.nodes[self.at + 1..].iter().any(|node| match puts_rows(node.op, &node.attrs) {
-            true => node.inputs[0] == id && self.goes_to_file(node.outputs[0]),
-            false => node.op.mem == Mem::File && node.inputs.contains(&id),
+        self.graph.nodes[self.steps.node() + 1..].iter().any(|node| {
+            match puts_rows(node.op, &node.attrs) {
+                true => node.inputs[0] == id && self.goes_to_file(node.outputs[0]),
+                false => node.op.mem == Mem::File && node.inputs.contains(&id),
+            }
         })
     }
 
@@ -156,10 +157,8 @@ impl Planner<'_> {
         let scratch = self.graph.with_call(node, |call| target.scratch(node.op, call, &stored));
         drop(stored);
         let call = (!self.is_dynamic(node)).then(|| Box::new(self.kernel_call(node)));
-        self.step(node, Run::Kernel(call), memory, scratch)?;
-        if let Some(step) = self.steps.last_mut() {
-            step.streamed = streamed;
-        }
+        self.step(node, Run::Kernel(call), memory, scratch);
+        self.steps.stream(streamed);
         Ok(())
     }
 

@@ -54,10 +54,10 @@ impl Planner<'_> {
         for i in candidates.iter().copied().filter(|i| *i < node.inputs.len()) {
             match self.can_take_over(node, i, self.graph.ty(node.outputs[0])) {
                 Ok(()) => {
-                    self.refused.clear();
+                    self.steps.forget_refusals();
                     return Some(i);
                 }
-                Err(why) => self.refused.push((i, why)),
+                Err(why) => self.steps.refuse(i, why),
             }
         }
         None
@@ -85,8 +85,12 @@ impl Planner<'_> {
         };
         let whole = self.places.lies_whole(id);
         let same = ty.shape == output.shape && ty.dtype.size() == output.dtype.size();
-        let read_later =
-            || self.places.sharing(key).iter().any(|v| self.liveness.is_read_after(*v, self.at));
+        let read_later = || {
+            self.places
+                .sharing(key)
+                .iter()
+                .any(|v| self.liveness.is_read_after(*v, self.steps.node()))
+        };
         // An elementwise program has read an element of every input before it writes the element there. A kernel may come
         // back to its other inputs when the output is half written.
         let elementwise = matches!(node.op.lower, Lower::Tile(_));

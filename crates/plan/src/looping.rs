@@ -92,13 +92,14 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
         false => StepMemory::Updates,
     };
     let scratch = scratch(planner, spec, scratch_layout);
-    planner.push(node, Run::Loop(Box::new(plan)), memory, scratch, reads, writes)
+    planner.push(node, Run::Loop(Box::new(plan)), memory, scratch, reads, writes);
+    Ok(())
 }
 
 /// What the iterations work in: nothing where there are none. Where the data decide whether there are any, a run may
 /// take less.
 fn scratch(planner: &mut Planner, spec: &Loop, scratch_layout: ScratchLayout) -> Bytes {
-    planner.is_bound |= spec.has_condition();
+    planner.steps.may_take_less(spec.has_condition());
     match spec.known_iterations() {
         Some(0) => Bytes::ZERO,
         _ => scratch_layout.0,
@@ -277,9 +278,10 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         true => scratch(planner, &spec.of, scratch_layout),
         false => scratch_layout.0,
     };
-    planner.is_bound |= !spec.handed && (spec.of.has_condition() || iterations == Some(0));
+    planner.steps.may_take_less(!spec.handed && (spec.of.has_condition() || iterations == Some(0)));
     let run = Run::LoopGrad(Box::new(plan));
-    planner.push(node, run, StepMemory::Allocates, scratch, reads, writes)
+    planner.push(node, run, StepMemory::Allocates, scratch, reads, writes);
+    Ok(())
 }
 
 /// Where the first and the last state are read: in their own bytes where those lie close together.

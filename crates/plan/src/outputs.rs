@@ -6,18 +6,15 @@
 //!
 //! Decision: `docs/decisions/one-arena-block.md`.
 
-use std::sync::Arc;
-
-use smallvec::SmallVec;
 use tonnage_core::Kind;
-use tonnage_core::bytes::{Bytes, LARGE};
+use tonnage_core::bytes::LARGE;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::ValueId;
 use tonnage_core::layout::Layout;
 use tonnage_core::tile::TileProgram;
 
 use crate::place::{Planner, most};
-use crate::plan::{At, BufferId, OutputPlan, Placed, Run, Step, StepMemory};
+use crate::plan::{At, BufferId, OutputPlan, Placed};
 use crate::tile;
 
 impl Planner<'_> {
@@ -87,7 +84,7 @@ impl Planner<'_> {
             return Ok(OutputPlan::Own { bytes: elements.rounded(), layout });
         }
         let source = self.graph.value(id).source;
-        let step = self.steps.len();
+        let step = self.steps.next();
         let buffer = self.buffers.add(step, elements, Kind::Output, "return", source);
         let to = Placed { at: At::Buffer(buffer), layout: layout.clone() };
         self.copy(id, to)?;
@@ -116,38 +113,18 @@ impl Planner<'_> {
                 })?
             }
         };
-        let at = self.steps.len();
         if let At::Buffer(b) = from.at {
-            self.buffers.extend(b, at);
+            self.buffers.extend(b, self.steps.next());
         }
-        self.copies.push(at);
-        self.steps.push(Step {
-            node: usize::MAX,
-            run: Run::Copy { run: Arc::new(run), from: id, to },
-            memory: StepMemory::Output,
-            refused: SmallVec::new(),
-            begins: Vec::new(),
-            ends: Vec::new(),
-            scratch: None,
-            dynamic: self.graph.ty(id).shape.sizes().is_none(),
-            live: Bytes::ZERO,
-            reads: SmallVec::from_iter([id]),
-            writes: SmallVec::new(),
-            epilogue: None,
-            streamed: SmallVec::new(),
-        });
+        let dynamic = self.graph.ty(id).shape.sizes().is_none();
+        self.steps.push_copy(run, id, to, dynamic);
         Ok(())
     }
 
     /// Everything in a buffer lies in an output's bytes instead.
     fn move_to_output(&mut self, buffer: BufferId, k: usize) {
         self.places.move_to_output(buffer, k);
-        for at in &self.copies {
-            match &mut self.steps[*at].run {
-                Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),
-                _ => {}
-            }
-        }
+        self.steps.move_to_output(buffer, k);
         self.buffers.empty(buffer);
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn inner(
 ) -> Result<Plan> {
     let options = PlanOptions { outputs_given: true, ..planner.options.clone() };
     let made = plan_region(graph, inputs, homes, options)?;
-    planner.is_bound |= made.is_bound;
+    planner.steps.may_take_less(made.is_bound);
     Ok(made)
 }
 
@@ -142,7 +142,7 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
         scratch = scratch.max(scratch_layout.0);
         branches.push(BranchPlan { plan, second: apart, inner: at });
     }
-    planner.is_bound |= branches.len() > 1;
+    planner.steps.may_take_less(branches.len() > 1);
     for (k, id) in node.outputs.iter().enumerate() {
         match updates.iter().find(|(_, output)| *output == k) {
             Some((input, _)) => at_home(planner, node, node.inputs[*input], *id)?,
@@ -156,7 +156,8 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
     let run = Run::Branch { key: *key, branches };
     let (reads, writes) =
         (node.inputs.iter().copied().collect(), node.outputs.iter().copied().collect());
-    planner.push(node, run, memory, scratch, reads, writes)
+    planner.push(node, run, memory, scratch, reads, writes);
+    Ok(())
 }
 
 /// A result that lies in the bytes of a variable.

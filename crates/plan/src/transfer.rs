@@ -37,6 +37,7 @@ impl Planner<'_> {
                 StepMemory::Waits
             }
         };
-        self.step(node, Run::Transfer(transfer), memory, Bytes::ZERO)
+        self.step(node, Run::Transfer(transfer), memory, Bytes::ZERO);
+        Ok(())
     }
 }

@@ -60,7 +60,8 @@ impl Planner<'_> {
                 _ => self.copying(node, &placed)?,
             };
             self.fresh(node, output)?;
-            return self.step(node, Run::Tile(Arc::new(run)), StepMemory::Allocates, Bytes::ZERO);
+            self.step(node, Run::Tile(Arc::new(run)), StepMemory::Allocates, Bytes::ZERO);
+            return Ok(());
         };
         self.places.put(output, Placed { at, layout });
         self.note(node, StepMemory::Aliases);
@@ -94,7 +95,8 @@ impl Planner<'_> {
             None => {
                 let run = self.copying(node, &placed)?;
                 self.fresh(node, output)?;
-                self.step(node, Run::Tile(Arc::new(run)), StepMemory::Allocates, Bytes::ZERO)
+                self.step(node, Run::Tile(Arc::new(run)), StepMemory::Allocates, Bytes::ZERO);
+                Ok(())
             }
         }
     }
@@ -112,7 +114,8 @@ impl Planner<'_> {
     fn written_out(&mut self, node: &Node, run: TileRun) -> Result<()> {
         self.fresh(node, node.outputs[0])?;
         let (run, writes) = (Run::Tile(Arc::new(run)), node.outputs.iter().copied().collect());
-        self.push(node, run, StepMemory::Allocates, Bytes::ZERO, SmallVec::new(), writes)
+        self.push(node, run, StepMemory::Allocates, Bytes::ZERO, SmallVec::new(), writes);
+        Ok(())
     }
 
     fn with_call_at_bound<R>(&self, node: &Node, use_call: impl FnOnce(&Call) -> R) -> R {

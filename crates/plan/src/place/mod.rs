@@ -19,19 +19,21 @@ use tonnage_core::tile::{Close, TileProgram};
 use crate::close::Outline;
 use crate::file_reads::split_file_reads;
 use crate::files::is_there;
-use crate::plan::{At, FileValuePlan, Placed, Plan, Refusal, Run, Step, StepMemory, TileRead};
+use crate::plan::{At, FileValuePlan, Placed, Plan, Run, StepMemory, TileRead};
 use crate::{order, region, tile};
 
 mod buffers;
 mod liveness;
 mod places;
 mod spec;
+mod steps;
 
 pub(crate) use buffers::Buffers;
 pub(crate) use liveness::Liveness;
 pub(crate) use places::{Places, store};
 pub(crate) use spec::most;
 pub use spec::{InputSpec, PlanOptions};
+pub(crate) use steps::Steps;
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: PlanOptions) -> Result<Plan> {
@@ -77,8 +79,8 @@ pub(crate) struct Planner<'g> {
     pub options: PlanOptions,
     /// Where each value lies.
     pub places: Places,
-    pub steps: Vec<Step>,
-    pub is_bound: bool,
+    /// The steps in the making.
+    pub steps: Steps,
     /// Buffers, with their lifetimes.
     pub buffers: Buffers,
     /// Who may be overwritten, and from when on.
@@ -86,12 +88,6 @@ pub(crate) struct Planner<'g> {
     pub specs: Vec<InputSpec>,
     /// What goes to files that outlive the call.
     pub file_values: Vec<FileValuePlan>,
-    /// Steps that copy a value to where it has to lie.
-    pub copies: Vec<usize>,
-    /// Why the node at hand takes over none of its inputs.
-    pub refused: SmallVec<[(usize, Refusal); 1]>,
-    /// The node whose place is being found.
-    pub at: usize,
     /// Whether the data decide any size.
     data_sizes: bool,
 }
@@ -111,15 +107,11 @@ impl<'g> Planner<'g> {
             graph,
             options,
             places: Places::new(graph.value_count()),
-            steps: Vec::new(),
-            is_bound: false,
+            steps: Steps::default(),
             buffers: Buffers::default(),
             liveness: Liveness::new(graph, inputs, homes),
             specs: inputs.to_vec(),
             file_values: Vec::new(),
-            copies: Vec::new(),
-            refused: SmallVec::new(),
-            at: 0,
             data_sizes: graph.depends_on_data(),
         };
         for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
@@ -148,8 +140,7 @@ impl<'g> Planner<'g> {
     }
 
     fn node(&mut self, at: usize) -> Result<()> {
-        self.at = at;
-        self.refused.clear();
+        self.steps.begin_node(at);
         let node = &self.graph.nodes[at];
         match node.op.lower {
             Lower::View(view) => self.view(node, view),
@@ -205,7 +196,8 @@ impl<'g> Planner<'g> {
             Close::Reduce { .. } => self.fresh_outputs(node)?,
         };
         let scratch = self.options.target.tile_scratch(&run.program, &run.domain);
-        self.step(node, Run::Tile(Arc::new(run)), memory, scratch)
+        self.step(node, Run::Tile(Arc::new(run)), memory, scratch);
+        Ok(())
     }
 
     /// Makes a value that is a recipe resident.
@@ -221,7 +213,8 @@ impl<'g> Planner<'g> {
             Bytes::ZERO,
             SmallVec::new(),
             writes,
-        )
+        );
+        Ok(())
     }
 
     /// A buffer of its own for a value.
@@ -229,7 +222,7 @@ impl<'g> Planner<'g> {
         let info = self.graph.value(id);
         let layout = Layout::contiguous(most(&info.ty, node.op.name)?);
         let elements = info.ty.bytes(node.op.name)?;
-        let step = self.steps.len();
+        let step = self.steps.next();
         let buffer = self.buffers.add(step, elements, info.kind, node.op.name, node.source);
         self.places.put(id, Placed { at: At::Buffer(buffer), layout });
         Ok(())
@@ -237,35 +230,15 @@ impl<'g> Planner<'g> {
 
     /// A step that does nothing.
     pub fn note(&mut self, node: &Node, memory: StepMemory) {
-        let at = self.at;
         let dynamic = self.is_dynamic(node);
-        self.steps.push(Step {
-            node: at,
-            run: Run::Nothing,
-            memory,
-            refused: SmallVec::new(),
-            begins: Vec::new(),
-            ends: Vec::new(),
-            scratch: None,
-            dynamic,
-            live: Bytes::ZERO,
-            reads: SmallVec::new(),
-            writes: node.outputs.iter().copied().collect(),
-            epilogue: None,
-            streamed: SmallVec::new(),
-        });
+        self.steps.note(node, memory, dynamic);
     }
 
-    pub fn step(
-        &mut self,
-        node: &Node,
-        run: Run,
-        memory: StepMemory,
-        scratch: Bytes,
-    ) -> Result<()> {
+    /// A step that reads the inputs of a node and writes its outputs.
+    pub fn step(&mut self, node: &Node, run: Run, memory: StepMemory, scratch: Bytes) {
         let (reads, writes) =
             (node.inputs.iter().copied().collect(), node.outputs.iter().copied().collect());
-        self.push(node, run, memory, scratch.rounded(), reads, writes)
+        self.push(node, run, memory, scratch.rounded(), reads, writes);
     }
 
     /// A step; its scratch comes rounded, or laid out of pieces that are.
@@ -277,33 +250,17 @@ impl<'g> Planner<'g> {
         scratch: Bytes,
         reads: SmallVec<[ValueId; 4]>,
         writes: SmallVec<[ValueId; 2]>,
-    ) -> Result<()> {
-        let at = self.steps.len();
+    ) {
+        let at = self.steps.next();
         let scratch = (!scratch.is_zero())
             .then(|| self.buffers.add_scratch(at, scratch, node.op.name, node.source));
         for id in reads.iter().chain(&writes) {
-            if let Some(b) = self.places.buffer(*id) {
-                self.buffers.extend(b, at);
+            if let Some(buffer) = self.places.buffer(*id) {
+                self.buffers.extend(buffer, at);
             }
         }
         let dynamic = self.is_dynamic(node);
-        self.is_bound |= dynamic;
-        self.steps.push(Step {
-            node: self.at,
-            run,
-            memory,
-            refused: std::mem::take(&mut self.refused),
-            begins: Vec::new(),
-            ends: Vec::new(),
-            scratch,
-            dynamic,
-            live: Bytes::ZERO,
-            reads,
-            writes,
-            epilogue: None,
-            streamed: SmallVec::new(),
-        });
-        Ok(())
+        self.steps.push(run, memory, scratch, reads, writes, dynamic);
     }
 
     /// Whether sizes that the data decide say what a node does.
