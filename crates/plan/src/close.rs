@@ -9,7 +9,7 @@ use tonnage_core::graph::Node;
 
 use crate::epilogue;
 use crate::place::{InputSpec, Planner};
-use crate::plan::{FileValuePlan, OutputPlan, Plan, Space};
+use crate::plan::{OutputPlan, Plan, Space};
 
 /// What is known of a plan before its buffers have addresses.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +78,7 @@ impl Planner<'_> {
             outputs,
             arena,
             disk,
-            file_values: self.file_values,
+            file_values: self.file_values.into_all(),
             bound,
             written,
             is_bound,
@@ -95,7 +95,7 @@ impl Planner<'_> {
         Ok(Outline {
             peak: self.inputs() + arena + own,
             reads: self.steps.reads_stored(),
-            writes: self.file_values.iter().map(FileValuePlan::bytes).sum(),
+            writes: self.file_values.bytes(),
         })
     }
 }

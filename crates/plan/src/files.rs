@@ -88,12 +88,7 @@ impl Planner<'_> {
 
     /// Lets a value lie in a file that the call makes: which of those it is.
     fn add_file_value(&mut self, id: ValueId, sizes: &Sizes) -> usize {
-        let dtype = self.graph.ty(id).dtype;
-        let file_value = self.file_values.len();
-        self.file_values.push(FileValuePlan { count: sizes.iter().product(), dtype });
-        let number = (self.brought() + file_value) as u32;
-        let recipe =
-            Recipe::generate(Generator::Given { number, dtype, stored: true }, sizes.clone());
+        let (file_value, recipe) = self.file_values.add(self.graph.ty(id).dtype, sizes);
         self.places.put(id, Placed::recipe(Arc::new(recipe)));
         file_value
     }
@@ -134,18 +129,6 @@ impl Planner<'_> {
                 false => node.op.mem == Mem::File && node.inputs.contains(&id),
             }
         })
-    }
-
-    /// How much the inputs of a call bring that the plan leaves open.
-    fn brought(&self) -> usize {
-        let numbers = |spec: &InputSpec| match spec {
-            InputSpec::Recipe(recipe) => recipe.sources.iter().fold(0, |most, (of, _)| match of {
-                Generator::Given { number, .. } => most.max(*number as usize + 1),
-                _ => most,
-            }),
-            InputSpec::Bytes { .. } => 0,
-        };
-        self.specs.iter().map(numbers).max().unwrap_or(0)
     }
 
     /// Plans a kernel.

@@ -19,16 +19,18 @@ use tonnage_core::tile::{Close, TileProgram};
 use crate::close::Outline;
 use crate::file_reads::split_file_reads;
 use crate::files::is_there;
-use crate::plan::{At, FileValuePlan, Placed, Plan, Run, StepMemory, TileRead};
+use crate::plan::{At, Placed, Plan, Run, StepMemory, TileRead};
 use crate::{order, region, tile};
 
 mod buffers;
+mod file_values;
 mod liveness;
 mod places;
 mod spec;
 mod steps;
 
 pub(crate) use buffers::Buffers;
+pub(crate) use file_values::FileValues;
 pub(crate) use liveness::Liveness;
 pub(crate) use places::{Places, store};
 pub(crate) use spec::most;
@@ -87,7 +89,7 @@ pub(crate) struct Planner<'g> {
     pub liveness: Liveness,
     pub specs: Vec<InputSpec>,
     /// What goes to files that outlive the call.
-    pub file_values: Vec<FileValuePlan>,
+    pub file_values: FileValues,
     /// Whether the data decide any size.
     data_sizes: bool,
 }
@@ -111,7 +113,7 @@ impl<'g> Planner<'g> {
             buffers: Buffers::default(),
             liveness: Liveness::new(graph, inputs, homes),
             specs: inputs.to_vec(),
-            file_values: Vec::new(),
+            file_values: FileValues::new(inputs),
             data_sizes: graph.depends_on_data(),
         };
         for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
