@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
 use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId};
@@ -13,15 +12,12 @@ use tonnage_core::layout::Layout;
 use tonnage_core::looping::Loop;
 use tonnage_core::recipe::{Generator, Recipe};
 use tonnage_core::row::Mem;
-use tonnage_core::shape::Sizes;
 use tonnage_ops::index::rows::puts_rows;
 
 use crate::budget::Machine;
 use crate::loops::{LoopPlan, Sliced};
 use crate::place::{InputSpec, Planner};
-use crate::plan::{
-    At, FileValuePlan, KernelCall, Placed, Plan, Run, Step, StepMemory, Streamed, TileRead, TileRun,
-};
+use crate::plan::{At, FileValuePlan, Plan, Run, Step, StepMemory, Streamed, TileRead, TileRun};
 
 /// An input that a step's kernel reads from a file as it goes.
 #[derive(Debug, Clone)]
@@ -74,113 +70,50 @@ pub(crate) fn is_there(recipe: &Arc<Recipe>) -> bool {
     recipe.as_stored().is_some() || recipe.uniform().is_some()
 }
 
-impl Planner<'_> {
-    /// A step whose result goes to a file, through a few pieces in memory. The call makes the file, which no plan knows: to
-    /// those who read it, it is one more that the call brings.
-    pub(crate) fn in_file(&mut self, node: &Node, run: TileRun) -> Result<()> {
-        let file_value = self.add_file_value(node.outputs[0], &run.domain);
-        let target = &self.options.target;
-        let room = self.graph.with_call(node, |call| target.scratch(node.op, call, &[]));
-        let run = Run::ToFile { run: Arc::new(run), file_value };
-        self.step(node, run, StepMemory::ToFile, room);
-        Ok(())
-    }
-
-    /// Lets a value lie in a file that the call makes: which of those it is.
-    fn add_file_value(&mut self, id: ValueId, sizes: &Sizes) -> usize {
-        let (file_value, recipe) = self.file_values.add(self.graph.ty(id).dtype, sizes);
-        self.places.put(id, Placed::recipe(Arc::new(recipe)));
-        file_value
-    }
-
-    /// Plans rows that are put into a table where that lies in a file, and is to lie in one then: a variable that lives
-    /// there. It never is in memory. False for any other node.
-    pub(crate) fn rows_in_file(&mut self, node: &Node) -> Result<bool> {
-        let [table, indices, rows] = node.inputs[..] else { return Ok(false) };
-        let At::Recipe(recipe) = self.place(table)?.at.clone() else { return Ok(false) };
-        let lies = |layout: &Layout| layout.is_contiguous() && layout.offset == 0;
-        let stored = recipe.as_stored().is_some_and(|(_, layout)| lies(layout));
-        let sizes = recipe.sizes.clone();
-        let (Some(tall), Some(many)) = (sizes.first(), self.graph.ty(indices).shape.sizes()) else {
-            return Ok(false);
-        };
-        let many = many.iter().product();
-        let target = self.options.target.clone();
-        let order = target.rows_in_file(node.op, &node.attrs, *tall, many);
-        let Some(order) = order.filter(|_| stored && self.goes_to_file(node.outputs[0])) else {
-            return Ok(false);
-        };
-        self.materialize(node, indices)?;
-        self.materialize(node, rows)?;
-        let file_value = self.add_file_value(node.outputs[0], &sizes);
-        let count = sizes.iter().product();
-        let room = order + target.file_pieces(Bytes::of(count * recipe.dtype().size()));
-        self.step(node, Run::RowsToFile { file_value }, StepMemory::ToFile, room);
-        self.steps.stream(Streamed::from_iter([StreamedInput { input: 0, recipe, count }]));
-        Ok(true)
-    }
-
-    /// Whether a value is to lie in a file: as it is, with more rows put into it, or as a part of what is computed as it is
-    /// written there.
-    fn goes_to_file(&self, id: ValueId) -> bool {
-        self.graph.nodes[self.steps.node() + 1..].iter().any(|node| {
-            match puts_rows(node.op, &node.attrs) {
-                true => node.inputs[0] == id && self.goes_to_file(node.outputs[0]),
-                false => node.op.mem == Mem::File && node.inputs.contains(&id),
-            }
-        })
-    }
-
-    /// Plans a kernel.
-    pub(crate) fn kernel(&mut self, node: &Node) -> Result<()> {
-        let streamed = self.in_memory(node)?;
-        let memory = self.outputs(node)?;
-        let stored = layouts(&streamed, node.inputs.len());
-        let target = &self.options.target;
-        let scratch = self.graph.with_call(node, |call| target.scratch(node.op, call, &stored));
-        drop(stored);
-        let call = (!self.is_dynamic(node)).then(|| Box::new(self.kernel_call(node)));
-        self.step(node, Run::Kernel(call), memory, scratch);
-        self.steps.stream(streamed);
-        Ok(())
-    }
-
-    /// What a kernel's call needs that its types say.
-    fn kernel_call(&self, node: &Node) -> KernelCall {
-        let sizes = |id: &ValueId| self.graph.ty(*id).shape.sizes().unwrap_or_default();
-        KernelCall {
-            outputs: node.outputs.iter().map(sizes).collect(),
-            cost: self.graph.with_call(node, |call| (node.op.cost)(call)),
-        }
-    }
-
-    /// Makes every input of a node that is a recipe resident, but for what its kernel reads from outside of memory:
-    /// those are handed back.
-    fn in_memory(&mut self, node: &Node) -> Result<Streamed> {
-        let mut streamed = Streamed::new();
-        for (i, id) in node.inputs.iter().enumerate() {
-            let target = &self.options.target;
-            if let At::Recipe(recipe) = &self.place(*id)?.at
-                && let Some((_, layout)) = recipe.as_stored()
-                && let Some(count) =
-                    self.graph.with_call(node, |call| target.streamed(node.op, call, i, layout))
-            {
-                streamed.push(StreamedInput { input: i, recipe: recipe.clone(), count });
-                continue;
-            }
-            self.materialize(node, *id)?;
-        }
-        Ok(streamed)
-    }
+/// A step whose result goes to a file, through a few pieces in memory.
+pub(crate) fn in_file(planner: &mut Planner, node: &Node, run: TileRun) {
+    let file_value = planner.put_in_file(node.outputs[0], &run.domain);
+    let target = planner.target();
+    let room = planner.graph().with_call(node, |call| target.scratch(node.op, call, &[]));
+    let run = Run::ToFile { run: Arc::new(run), file_value };
+    planner.step(node, run, StepMemory::ToFile, room);
 }
 
-/// Where the inputs of a kernel lie that it reads from files, in the order of all of its inputs.
-fn layouts(streamed: &Streamed, inputs: usize) -> SmallVec<[Option<&Layout>; 3]> {
-    let layout = |input: usize| {
-        let found = streamed.iter().find(|streamed| streamed.input == input)?;
-        Some(found.recipe.as_stored()?.1)
+/// Plans rows that are put into a table where that lies in a file, and is to lie in one then: a variable that lives
+/// there. It never is in memory. False for any other node.
+pub(crate) fn rows_in_file(planner: &mut Planner, node: &Node) -> Result<bool> {
+    let [table, indices, rows] = node.inputs[..] else { return Ok(false) };
+    let At::Recipe(recipe) = planner.place(table)?.at.clone() else { return Ok(false) };
+    let lies = |layout: &Layout| layout.is_contiguous() && layout.offset == 0;
+    let stored = recipe.as_stored().is_some_and(|(_, layout)| lies(layout));
+    let sizes = recipe.sizes.clone();
+    let (Some(tall), Some(many)) = (sizes.first(), planner.graph().ty(indices).shape.sizes())
+    else {
+        return Ok(false);
     };
-    (0..inputs).map(layout).collect()
+    let many = many.iter().product();
+    let target = planner.target().clone();
+    let order = target.rows_in_file(node.op, &node.attrs, *tall, many);
+    let Some(order) = order.filter(|_| stored && goes_to_file(planner, node.outputs[0])) else {
+        return Ok(false);
+    };
+    planner.materialize(node, indices)?;
+    planner.materialize(node, rows)?;
+    let file_value = planner.put_in_file(node.outputs[0], &sizes);
+    let count = sizes.iter().product();
+    let room = order + target.file_pieces(Bytes::of(count * recipe.dtype().size()));
+    planner.step(node, Run::RowsToFile { file_value }, StepMemory::ToFile, room);
+    planner.stream(Streamed::from_iter([StreamedInput { input: 0, recipe, count }]));
+    Ok(true)
+}
+
+/// Whether a value is to lie in a file: as it is, with more rows put into it, or as a part of what is computed as it is
+/// written there.
+fn goes_to_file(planner: &Planner, id: ValueId) -> bool {
+    planner.later_nodes().iter().any(|node| match puts_rows(node.op, &node.attrs) {
+        true => node.inputs[0] == id && goes_to_file(planner, node.outputs[0]),
+        false => node.op.mem == Mem::File && node.inputs.contains(&id),
+    })
 }
 
 impl Step {

@@ -3,17 +3,16 @@
 //!
 //! In the order that data flows: [`rewrite`](fn@rewrite) simplifies, a rule a file; [`lower`] does that, writes
 //! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when each node
-//! runs; `place` gives every value its bytes (a view's by `view`, a dying input's as `in_place` allows, or a buffer
-//! of its own); `region` does so for branches, and `looping` for loops, with `rows` for what each iteration sees of
-//! an input, `copy` for what loops start from, and [`schedule`] for what their gradients checkpoint; `transfer` for
-//! what goes to a file and back; `outputs` says where results lie; `arena` packs the buffers by [`offsets`]; `close`
-//! puts the plan together, or tells what it takes at least; [`Plan`] is the result, `loops` its loops, and `explain`
+//! runs; `place` walks them, gives every value its bytes (another's as a view, a dying input's, or a buffer of its own),
+//! and puts the plan together, or tells what it takes at least; `view` plans views and descriptions, `tile` what is
+//! elementwise, `kernel` kernels, `files` what goes to files; `region` plans branches, and `looping` loops, with `rows`
+//! for what each iteration sees of an input, `copy` for what loops start from, and [`schedule`] for what their gradients
+//! checkpoint; `transfer` what goes to the spill file and back; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, `loops` its loops, and `explain`
 //! says it as data, `saved` what is saved for the backward pass, `suggest` what could be changed and what that would
 //! save. `budget` plans the same graph in less memory for more time.
 
 mod arena;
 mod budget;
-mod close;
 mod copy;
 mod epilogue;
 mod explain;
@@ -21,14 +20,13 @@ mod file_reads;
 mod files;
 mod fuse;
 mod heap;
-mod in_place;
+mod kernel;
 mod loop_checkpoints;
 mod looping;
 mod loops;
 mod lower;
 pub mod offsets;
 mod order;
-mod outputs;
 mod place;
 mod plan;
 mod print;

@@ -1,5 +1,5 @@
 //! Loops and their gradients: bodies planned once, rows written where they stay, states checkpointed where the schedule
-//! says. Part of [`Planner`]; the executor follows what is written down here.
+//! says. The executor follows what is written down here.
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
@@ -12,20 +12,18 @@ use crate::loop_checkpoints::origin;
 use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateFilePlan, StateSource};
 use crate::place::{InputSpec, Planner};
 use crate::plan::{Run, StepMemory};
-use crate::region::{ScratchLayout, at_home, bad, inner, read_spec, second};
-use crate::rows;
+use crate::region::{ScratchLayout, at_home, bad, read_spec, second};
 use crate::schedule::{self, SPARE, revolve};
+use crate::{copy, rows};
 
 /// A loop's results start as its initial values: in their bytes where those are free, copied otherwise.
 fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> Result<()> {
     let id = node.inputs[input];
-    let ty = planner.graph.ty(output).clone();
-    if planner.can_take_over(node, input, &ty).is_ok() {
-        let placed = planner.place(id)?.clone();
-        planner.places.put(output, placed);
-        return Ok(());
+    let ty = planner.graph().ty(output).clone();
+    if planner.can_take_over(node, input, &ty) {
+        return planner.alias(output, id);
     }
-    planner.copy_value(node, id, output)
+    copy::value(planner, node, id, output)
 }
 
 /// A gradient checkpoints states where a loop makes its extra outputs.
@@ -75,7 +73,7 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
     let mut scratch_layout = ScratchLayout::default();
     let checkpoint_policy = match node.outputs.get(spec.carried + spec.stacked) {
         None => CheckpointPolicy::Nothing,
-        Some(iterations) if spec.spills => match has_backward(planner.graph, *iterations) {
+        Some(iterations) if spec.spills => match has_backward(planner.graph(), *iterations) {
             true => CheckpointPolicy::File(state_file(node, spec, *iterations)?),
             // A backward pass in another call recomputes the iterations.
             false => CheckpointPolicy::Nothing,
@@ -99,7 +97,7 @@ pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
 /// What the iterations work in: nothing where there are none. Where the data decide whether there are any, a run may
 /// take less.
 fn scratch(planner: &mut Planner, spec: &Loop, scratch_layout: ScratchLayout) -> Bytes {
-    planner.steps.may_take_less(spec.has_condition());
+    planner.may_take_less(spec.has_condition());
     match spec.known_iterations() {
         Some(0) => Bytes::ZERO,
         _ => scratch_layout.0,
@@ -141,7 +139,7 @@ fn loop_plan(
     let test = match condition {
         Some(graph) => {
             let specs = [states(graph, false)?, read.clone()].concat();
-            Some(inner(planner, graph, &specs, &[])?)
+            Some(planner.region(graph, &specs, &[])?)
         }
         None => None,
     };
@@ -150,7 +148,7 @@ fn loop_plan(
         true => (0..spec.carried).map(Some).collect(),
         false => Vec::new(),
     };
-    let body_plan = inner(planner, body, &specs, &homes)?;
+    let body_plan = planner.region(body, &specs, &homes)?;
     let second = match in_place {
         true => second(&body_plan, body, spec.carried, op, scratch_layout)?,
         false => Vec::new(), // the gradient has whole states instead
@@ -193,9 +191,9 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let max_checkpoints = spec.of.max_checkpoints(iterations);
     let body = &forward.body.graph;
     // Without a loop in this graph that writes them, states are written by a run of its own.
-    let name = iterations_of(node).map(|id| origin(planner.graph, id));
+    let name = iterations_of(node).map(|id| origin(planner.graph(), id));
     let is_maker = |n: &Node| name.is_some_and(|id| n.aux && n.outputs.contains(&id));
-    let written = planner.graph.nodes.iter().any(is_maker);
+    let written = planner.graph().nodes.iter().any(is_maker);
     let file = match spec.of.spills {
         true => Some(state_file(node, &spec.of, name.unwrap_or(node.inputs[0]))?),
         false => None,
@@ -209,7 +207,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     for j in 0..if spec.of.spills { 0 } else { spec.of.carried } {
         let ty = spec.of.checkpoint(body.ty(body.inputs[j]));
         let input = at.checkpoints.start + j;
-        let taken = spec.handed && planner.can_take_over(node, input, &ty).is_ok();
+        let taken = spec.handed && planner.can_take_over(node, input, &ty);
         if taken {
             writes.push(node.inputs[input]);
             checkpoints.push(None);
@@ -278,7 +276,7 @@ pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
         true => scratch(planner, &spec.of, scratch_layout),
         false => scratch_layout.0,
     };
-    planner.steps.may_take_less(!spec.handed && (spec.of.has_condition() || iterations == Some(0)));
+    planner.may_take_less(!spec.handed && (spec.of.has_condition() || iterations == Some(0)));
     let run = Run::LoopGrad(Box::new(plan));
     planner.push(node, run, StepMemory::Allocates, scratch, reads, writes);
     Ok(())
@@ -299,7 +297,7 @@ fn state_sources(
         match layout.is_contiguous() {
             true => Ok(StateSource::There { input, first: layout.offset }),
             false => {
-                let bytes = planner.graph.ty(id).bytes(node.op.name)?;
+                let bytes = planner.graph().ty(id).bytes(node.op.name)?;
                 Ok(StateSource::Copied { input, to: scratch_layout.put(bytes) })
             }
         }
@@ -308,7 +306,7 @@ fn state_sources(
     let last = match spec.handed {
         true => at.ends.clone().map(&mut place).collect::<Result<_>>()?,
         false => planner
-            .graph
+            .graph()
             .types_of(&node.inputs[..spec.of.carried])
             .iter()
             .map(|ty| Ok(StateSource::Made(scratch_layout.put(ty.bytes(node.op.name)?))))
@@ -355,5 +353,5 @@ fn step_plan(
         specs.push(InputSpec::contiguous(graph.ty(*id), op, true)?);
     }
     let homes: Vec<Option<usize>> = (0..spec.back).map(|k| Some(first_backward + k)).collect();
-    Ok((inner(planner, graph, &specs, &homes)?, seeds))
+    Ok((planner.region(graph, &specs, &homes)?, seeds))
 }

@@ -1,8 +1,6 @@
 //! Bodies and branches: planned once, in the scratch of the step that runs them. `looping` does the same for
 //! loops.
 
-use std::sync::Arc;
-
 use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{ErrorKind, Result};
@@ -12,7 +10,7 @@ use tonnage_core::row::{Lower, Region};
 use tonnage_core::tile::Form;
 
 use crate::looping;
-use crate::place::{InputSpec, PlanOptions, Planner, plan_region};
+use crate::place::{InputSpec, Planner};
 use crate::plan::{At, BranchPlan, OutputPlan, Placed, Plan, Run, StepMemory};
 
 pub(crate) fn node(planner: &mut Planner, node: &Node, kind: Region) -> Result<()> {
@@ -40,19 +38,6 @@ impl ScratchLayout {
         self.0 += bytes;
         at
     }
-}
-
-/// Plans a region. `homes` says of each output whose bytes it may stay in: those of an input that is given up.
-pub(crate) fn inner(
-    planner: &mut Planner,
-    graph: &Arc<Graph>,
-    inputs: &[InputSpec],
-    homes: &[Option<usize>],
-) -> Result<Plan> {
-    let options = PlanOptions { outputs_given: true, ..planner.options.clone() };
-    let made = plan_region(graph, inputs, homes, options)?;
-    planner.steps.may_take_less(made.is_bound);
-    Ok(made)
 }
 
 /// Where each output that has a home lies while the region runs: `None` where it stays at home, otherwise
@@ -119,7 +104,7 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
         let uses: Vec<(&Graph, ValueId)> =
             node.regions.iter().map(|g| (&**g, g.inputs[i - 1])).collect();
         specs.push(match updates.iter().any(|(input, _)| *input == i) {
-            true => InputSpec::contiguous(planner.graph.ty(*id), node.op.name, true)?,
+            true => InputSpec::contiguous(planner.graph().ty(*id), node.op.name, true)?,
             false => read_spec(planner, node, *id, &uses)?,
         });
     }
@@ -130,7 +115,7 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
     let mut branches = Vec::new();
     let mut scratch = Bytes::ZERO;
     for graph in &node.regions {
-        let plan = inner(planner, graph, &specs, &homes)?;
+        let plan = planner.region(graph, &specs, &homes)?;
         let mut scratch_layout = ScratchLayout::default();
         let mut apart = Vec::new();
         for ((output, id), home) in plan.outputs.iter().zip(&graph.outputs).zip(&homes) {
@@ -142,7 +127,7 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
         scratch = scratch.max(scratch_layout.0);
         branches.push(BranchPlan { plan, second: apart, inner: at });
     }
-    planner.steps.may_take_less(branches.len() > 1);
+    planner.may_take_less(branches.len() > 1);
     for (k, id) in node.outputs.iter().enumerate() {
         match updates.iter().find(|(_, output)| *output == k) {
             Some((input, _)) => at_home(planner, node, node.inputs[*input], *id)?,
@@ -167,12 +152,11 @@ pub(crate) fn at_home(
     input: ValueId,
     output: ValueId,
 ) -> Result<()> {
-    let placed: Placed = planner.place(input)?.clone();
-    if placed.layout.offset != 0 || !placed.layout.is_contiguous() {
+    let Placed { layout, .. } = planner.place(input)?;
+    if layout.offset != 0 || !layout.is_contiguous() {
         return Err(bad(node));
     }
-    planner.places.put(output, placed);
-    Ok(())
+    planner.alias(output, input)
 }
 
 pub(crate) fn bad(node: &Node) -> tonnage_core::Error {

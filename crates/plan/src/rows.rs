@@ -23,7 +23,7 @@ pub(crate) fn sliced(
     scratch_layout: &mut ScratchLayout,
 ) -> Result<(Sliced, InputSpec)> {
     let op = node.op.name;
-    let row = row_of(planner.graph.ty(id)).ok_or_else(|| no_rows(op))?;
+    let row = row_of(planner.graph().ty(id)).ok_or_else(|| no_rows(op))?;
     let placed = planner.place(id)?;
     let made = match &placed.at {
         // Each iteration computes its row: nothing is made whole.

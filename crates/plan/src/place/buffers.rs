@@ -11,7 +11,7 @@ use crate::plan::{BufferId, BufferPlan, Space};
 
 /// The buffers of a plan, with their lifetimes.
 #[derive(Default)]
-pub(crate) struct Buffers(Vec<BufferPlan>);
+pub(super) struct Buffers(Vec<BufferPlan>);
 
 impl Buffers {
     /// A buffer for that many bytes of elements, which lives at that step.

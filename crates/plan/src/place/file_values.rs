@@ -10,7 +10,7 @@ use super::InputSpec;
 use crate::plan::FileValuePlan;
 
 /// The values of a plan that go to files.
-pub(crate) struct FileValues {
+pub(super) struct FileValues {
     all: Vec<FileValuePlan>,
     /// How much the inputs of a call bring that the plan leaves open.
     brought: usize,

@@ -6,7 +6,7 @@ use super::InputSpec;
 use crate::plan::At;
 
 /// Who may be overwritten, and from when on.
-pub(crate) struct Liveness {
+pub(super) struct Liveness {
     /// The last node that reads each value; `usize::MAX` for outputs.
     last_use: Vec<usize>,
     /// Which inputs the call may overwrite.

@@ -1,8 +1,10 @@
-//! Liveness and alias analysis: every value gets its bytes, a view's, a dying input's, or a buffer of its own. It walks the nodes in the
-//! order that they will run; `view` lays out views, `in_place` decides whose bytes a result may take,
-//! `copy` and `region` serve loops and branches, `outputs` and `arena` close the plan.
+//! Liveness and alias analysis: every value gets its bytes, a view's, a dying input's, or a buffer of its own.
 //!
-//! Decision: `docs/decisions/reductions-are-not-in-place.md`.
+//! [`Planner`] walks the nodes in the order that they will run, and asks its parts: [`Liveness`] who may be overwritten,
+//! [`Places`] where values lie, [`Buffers`] and [`Steps`] what was made so far, [`FileValues`] what goes to files. What each
+//! kind of node needs is in a file of its own, outside of this folder, and knows the planner by its methods alone: `view`,
+//! `tile`, `kernel`, `region`, `transfer`. `in_place` decides whose bytes a result may take; `outputs` and `close` end the
+//! plan.
 
 use std::sync::Arc;
 
@@ -12,47 +14,39 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Recipe;
-use tonnage_core::row::{Lower, Mem};
-use tonnage_core::shape::TensorType;
-use tonnage_core::tile::{Close, TileProgram};
+use tonnage_core::row::Lower;
+use tonnage_core::shape::Sizes;
 
-use crate::close::Outline;
 use crate::file_reads::split_file_reads;
-use crate::files::is_there;
-use crate::plan::{At, Placed, Plan, Run, StepMemory, TileRead};
-use crate::{order, region, tile};
+use crate::plan::{At, BufferId, Placed, Plan, Run, StepMemory, Streamed};
+use crate::target::SharedTarget;
+use crate::{kernel, order, region, tile, transfer, view};
 
 mod buffers;
+mod close;
 mod file_values;
+mod in_place;
 mod liveness;
+mod outputs;
 mod places;
 mod spec;
 mod steps;
 
-pub(crate) use buffers::Buffers;
-pub(crate) use file_values::FileValues;
-pub(crate) use liveness::Liveness;
-pub(crate) use places::{Places, store};
+use buffers::Buffers;
+use close::Outline;
+use file_values::FileValues;
+use liveness::Liveness;
+use places::Places;
+pub(crate) use places::store;
 pub(crate) use spec::most;
 pub use spec::{InputSpec, PlanOptions};
-pub(crate) use steps::Steps;
+use steps::Steps;
 
 /// Plans a lowered graph.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: PlanOptions) -> Result<Plan> {
     let ordered = order::low_peak(graph, inputs, &*options.target);
     let made = plan_in_order(&ordered, inputs, &[], options)?;
     Ok(Plan { program: graph.clone(), ..made })
-}
-
-/// Plans a body or a branch. `homes` says of each output whose bytes it may stay in: those of an input that
-/// is given up.
-pub(crate) fn plan_region(
-    graph: &Arc<Graph>,
-    inputs: &[InputSpec],
-    homes: &[Option<usize>],
-    options: PlanOptions,
-) -> Result<Plan> {
-    plan_in_order(&order::low_peak(graph, inputs, &*options.target), inputs, homes, options)
 }
 
 /// Plans a lowered graph whose nodes stand in the order in which they run.
@@ -76,25 +70,27 @@ pub(crate) fn outline(
     Planner::placed(graph, inputs, &[], options)?.outline()
 }
 
+/// A plan in the making: walks the nodes, and keeps its parts in step.
 pub(crate) struct Planner<'g> {
-    pub graph: &'g Arc<Graph>,
-    pub options: PlanOptions,
-    /// Where each value lies.
-    pub places: Places,
-    /// The steps in the making.
-    pub steps: Steps,
-    /// Buffers, with their lifetimes.
-    pub buffers: Buffers,
+    graph: &'g Arc<Graph>,
+    options: PlanOptions,
+    specs: Vec<InputSpec>,
     /// Who may be overwritten, and from when on.
-    pub liveness: Liveness,
-    pub specs: Vec<InputSpec>,
+    liveness: Liveness,
+    /// Where each value lies.
+    places: Places,
+    /// Buffers, with their lifetimes.
+    buffers: Buffers,
+    /// The steps in the making.
+    steps: Steps,
     /// What goes to files that outlive the call.
-    pub file_values: FileValues,
+    file_values: FileValues,
     /// Whether the data decide any size.
     data_sizes: bool,
 }
 
 impl<'g> Planner<'g> {
+    /// The inputs with their places.
     fn new(
         graph: &'g Arc<Graph>,
         inputs: &[InputSpec],
@@ -108,11 +104,11 @@ impl<'g> Planner<'g> {
         let mut planner = Planner {
             graph,
             options,
-            places: Places::new(graph.value_count()),
-            steps: Steps::default(),
-            buffers: Buffers::default(),
-            liveness: Liveness::new(graph, inputs, homes),
             specs: inputs.to_vec(),
+            liveness: Liveness::new(graph, inputs, homes),
+            places: Places::new(graph.value_count()),
+            buffers: Buffers::default(),
+            steps: Steps::default(),
             file_values: FileValues::new(inputs),
             data_sizes: graph.depends_on_data(),
         };
@@ -136,27 +132,20 @@ impl<'g> Planner<'g> {
         Ok(planner)
     }
 
-    /// The place of a value that has one.
-    pub fn place(&self, id: ValueId) -> Result<&Placed> {
-        self.places.get(id)
-    }
-
+    /// Gives a node its place, as its op is lowered.
     fn node(&mut self, at: usize) -> Result<()> {
         self.steps.begin_node(at);
         let node = &self.graph.nodes[at];
         match node.op.lower {
-            Lower::View(view) => self.view(node, view),
-            Lower::Recipe(make) => self.described(node, make),
+            Lower::View(view) => view::node(self, node, view),
+            Lower::Recipe(make) => view::described(self, node, make),
             Lower::Tile(make) => {
                 let program = self.graph.with_call(node, |call| make(call, node.aux))?;
-                self.tile(node, &program)
+                tile::node(self, node, &program)
             }
-            Lower::Kernel => match self.rows_in_file(node)? {
-                true => Ok(()),
-                false => self.kernel(node),
-            },
+            Lower::Kernel => kernel::node(self, node),
             Lower::Region(kind) => region::node(self, node, kind),
-            Lower::Transfer(transfer) => self.transfer(node, transfer),
+            Lower::Transfer(transfer) => transfer::node(self, node, transfer),
             Lower::Composite(_) => {
                 let what = format!("the composite {} was not written out", node.op.name);
                 Err(ErrorKind::BadGraph { what }.into())
@@ -164,42 +153,54 @@ impl<'g> Planner<'g> {
         }
     }
 
-    pub fn recipe(&mut self, node: &Node, recipe: Arc<Recipe>) {
-        self.places.put(node.outputs[0], Placed::recipe(recipe));
-        self.note(node, StepMemory::Recipe);
+    /// The graph that is planned.
+    pub fn graph(&self) -> &'g Arc<Graph> {
+        self.graph
     }
 
-    fn tile(&mut self, node: &Node, program: &TileProgram) -> Result<()> {
-        let domain = self.graph.with_call(node, |call| tonnage_ops::tile::domain(call, program))?;
-        let domain = most(&TensorType::new(tonnage_core::DType::U8, domain), node.op.name)?;
-        let placed =
-            node.inputs.iter().map(|id| self.place(*id)).collect::<Result<Vec<&Placed>>>()?;
-        let limits = self.options.target.tile_limits();
-        let run = tile::ready(program, domain, &placed, &limits).ok_or_else(|| no_layout(node))?;
-        let lazy = !self.is_dynamic(node) && !matches!(node.op.mem, Mem::Update(_));
-        let to_file = node.op.mem == Mem::File;
-        let stays = |recipe: &Arc<Recipe>| lazy && (!to_file || is_there(recipe));
-        if let Some(recipe) = tile::as_recipe(&run, &limits).filter(stays) {
-            self.recipe(node, recipe);
-            return Ok(());
-        }
-        // Recipes that could not be written into the program are in memory before it runs.
-        for read in &run.reads {
-            if let TileRead::Input(input, _) = read {
-                self.materialize(node, node.inputs[*input])?;
-            }
-        }
-        if to_file {
-            return self.in_file(node, run);
-        }
-        // A reduction reads its inputs while others of its results are written: never in place.
-        let memory = match run.program.close {
-            Close::Store => self.outputs(node)?,
-            Close::Reduce { .. } => self.fresh_outputs(node)?,
-        };
-        let scratch = self.options.target.tile_scratch(&run.program, &run.domain);
-        self.step(node, Run::Tile(Arc::new(run)), memory, scratch);
+    /// The device that it is planned for.
+    pub fn target(&self) -> &SharedTarget {
+        &self.options.target
+    }
+
+    /// The nodes that come after the one at hand.
+    pub fn later_nodes(&self) -> &'g [Node] {
+        &self.graph.nodes[self.steps.node() + 1..]
+    }
+
+    /// The place of a value that has one.
+    pub fn place(&self, id: ValueId) -> Result<&Placed> {
+        self.places.get(id)
+    }
+
+    /// Gives a value its place.
+    pub fn put(&mut self, id: ValueId, placed: Placed) {
+        self.places.put(id, placed);
+    }
+
+    /// Gives a view that is laid out as it runs its place at the bound of its sizes.
+    pub fn put_late(&mut self, id: ValueId, at_bound: Placed) {
+        self.places.put_late(id, at_bound);
+    }
+
+    /// Lets a value lie just where another does.
+    pub fn alias(&mut self, id: ValueId, of: ValueId) -> Result<()> {
+        let placed = self.place(of)?.clone();
+        self.put(id, placed);
         Ok(())
+    }
+
+    /// Lets a value lie in a file that the call makes: which of those it is.
+    pub fn put_in_file(&mut self, id: ValueId, sizes: &Sizes) -> usize {
+        let (file_value, recipe) = self.file_values.add(self.graph.ty(id).dtype, sizes);
+        self.put(id, Placed::recipe(Arc::new(recipe)));
+        file_value
+    }
+
+    /// Lets the output of a node be computed as it is read.
+    pub fn recipe(&mut self, node: &Node, recipe: Arc<Recipe>) {
+        self.put(node.outputs[0], Placed::recipe(recipe));
+        self.note(node, StepMemory::Recipe);
     }
 
     /// Makes a value that is a recipe resident.
@@ -208,26 +209,33 @@ impl<'g> Planner<'g> {
         let run = tile::materialize(recipe);
         self.fresh(node, id)?;
         let writes = SmallVec::from_iter([id]);
-        self.push(
-            node,
-            Run::Tile(Arc::new(run)),
-            StepMemory::Allocates,
-            Bytes::ZERO,
-            SmallVec::new(),
-            writes,
-        );
+        let run = Run::Tile(Arc::new(run));
+        self.push(node, run, StepMemory::Allocates, Bytes::ZERO, SmallVec::new(), writes);
         Ok(())
     }
 
     /// A buffer of its own for a value.
     pub fn fresh(&mut self, node: &Node, id: ValueId) -> Result<()> {
+        self.own_buffer(node, id)?;
+        Ok(())
+    }
+
+    /// A piece of the spill file for a value.
+    pub fn fresh_on_disk(&mut self, node: &Node, id: ValueId) -> Result<()> {
+        let buffer = self.own_buffer(node, id)?;
+        self.buffers.spill(buffer);
+        Ok(())
+    }
+
+    /// Makes a buffer for a value, and puts it there.
+    fn own_buffer(&mut self, node: &Node, id: ValueId) -> Result<BufferId> {
         let info = self.graph.value(id);
         let layout = Layout::contiguous(most(&info.ty, node.op.name)?);
         let elements = info.ty.bytes(node.op.name)?;
-        let step = self.steps.next();
+        let step = self.steps.next_step();
         let buffer = self.buffers.add(step, elements, info.kind, node.op.name, node.source);
-        self.places.put(id, Placed { at: At::Buffer(buffer), layout });
-        Ok(())
+        self.put(id, Placed { at: At::Buffer(buffer), layout });
+        Ok(buffer)
     }
 
     /// A step that does nothing.
@@ -253,7 +261,7 @@ impl<'g> Planner<'g> {
         reads: SmallVec<[ValueId; 4]>,
         writes: SmallVec<[ValueId; 2]>,
     ) {
-        let at = self.steps.next();
+        let at = self.steps.next_step();
         let scratch = (!scratch.is_zero())
             .then(|| self.buffers.add_scratch(at, scratch, node.op.name, node.source));
         for id in reads.iter().chain(&writes) {
@@ -265,15 +273,35 @@ impl<'g> Planner<'g> {
         self.steps.push(run, memory, scratch, reads, writes, dynamic);
     }
 
+    /// Lets the last step read inputs from files as it goes.
+    pub fn stream(&mut self, streamed: Streamed) {
+        self.steps.stream(streamed);
+    }
+
+    /// Notes that a run may take less than what is planned, if that is so.
+    pub fn may_take_less(&mut self, may: bool) {
+        self.steps.may_take_less(may);
+    }
+
+    /// Plans a region for the same device. `homes` says of each output whose bytes it may stay in: those of an input that
+    /// is given up.
+    pub fn region(
+        &mut self,
+        graph: &Arc<Graph>,
+        inputs: &[InputSpec],
+        homes: &[Option<usize>],
+    ) -> Result<Plan> {
+        let options = PlanOptions { outputs_given: true, ..self.options.clone() };
+        let ordered = order::low_peak(graph, inputs, &*options.target);
+        let made = plan_in_order(&ordered, inputs, homes, options)?;
+        self.may_take_less(made.is_bound);
+        Ok(made)
+    }
+
     /// Whether sizes that the data decide say what a node does.
     pub fn is_dynamic(&self, node: &Node) -> bool {
         let mut types = node.inputs.iter().chain(&node.outputs).map(|id| self.graph.ty(*id));
         types.any(|ty| ty.shape.sizes().is_none())
             || (self.data_sizes && node.attrs.depend_on_data())
     }
-}
-
-pub(crate) fn no_layout(node: &Node) -> tonnage_core::Error {
-    let what = format!("the inputs of {} do not broadcast to what it runs over", node.op.name);
-    ErrorKind::BadGraph { what }.into()
 }

@@ -31,7 +31,7 @@ pub(crate) fn store(at: &At) -> Option<StorageKey> {
 }
 
 /// The places of all values of a graph.
-pub(crate) struct Places {
+pub(super) struct Places {
     /// By the number of the value.
     of: Vec<Option<Placed>>,
     /// Values that lie in the same storage.

@@ -13,7 +13,7 @@ use crate::plan::{At, BufferId, Placed, Refusal, Run, Step, StepMemory, Streamed
 
 /// The steps of a plan, in the order in which they run.
 #[derive(Default)]
-pub(crate) struct Steps {
+pub(super) struct Steps {
     all: Vec<Step>,
     /// Steps that copy a value to where it has to lie.
     copies: Vec<usize>,
@@ -38,7 +38,7 @@ impl Steps {
     }
 
     /// The number of the step that comes next.
-    pub fn next(&self) -> usize {
+    pub fn next_step(&self) -> usize {
         self.all.len()
     }
 
@@ -86,7 +86,7 @@ impl Steps {
 
     /// A last step, of no node, that copies a value to where it has to lie.
     pub fn push_copy(&mut self, run: TileRun, from: ValueId, to: Placed, dynamic: bool) {
-        self.copies.push(self.next());
+        self.copies.push(self.next_step());
         let run = Run::Copy { run: Arc::new(run), from, to };
         let reads = SmallVec::from_iter([from]);
         self.all.push(Step { dynamic, reads, ..blank(usize::MAX, run, StepMemory::Output) });

@@ -1,13 +1,13 @@
 //! The results of a node: over the bytes of an input where its row allows and nobody else reads them, in
-//! buffers of their own otherwise. Part of [`Planner`].
+//! buffers of their own otherwise.
 
 use tonnage_core::error::Result as Planned;
-use tonnage_core::graph::Node;
+use tonnage_core::graph::{Graph, Node};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Lower, Mem};
 use tonnage_core::shape::TensorType;
 
-use crate::place::{Planner, most, store};
+use super::{Buffers, Liveness, Places, Planner, most, store};
 use crate::plan::{At, Placed, Refusal, StepMemory};
 
 impl Planner<'_> {
@@ -16,15 +16,14 @@ impl Planner<'_> {
         let Some(first) = node.outputs.first().copied() else { return Ok(StepMemory::Allocates) };
         let memory = match node.op.mem {
             Mem::Update(input) => {
-                let placed = self.place(node.inputs[input])?.clone();
-                self.places.put(first, placed);
+                self.alias(first, node.inputs[input])?;
                 StepMemory::Updates
             }
             Mem::Reuse(candidates) => match self.reusable(node, candidates) {
                 Some(input) => {
                     let placed = self.place(node.inputs[input])?.clone();
                     let layout = Layout::contiguous(most(self.graph.ty(first), node.op.name)?);
-                    self.places.put(first, Placed { layout, ..placed });
+                    self.put(first, Placed { layout, ..placed });
                     StepMemory::InPlace(input)
                 }
                 None => {
@@ -43,6 +42,7 @@ impl Planner<'_> {
         Ok(memory)
     }
 
+    /// Places all outputs of a node in buffers of their own.
     pub fn fresh_outputs(&mut self, node: &Node) -> Planned<StepMemory> {
         for id in &node.outputs {
             self.fresh(node, *id)?;
@@ -50,9 +50,15 @@ impl Planner<'_> {
         Ok(StepMemory::Allocates)
     }
 
+    /// Whether the bytes of an input of the node at hand can become those of an output of that type.
+    pub fn can_take_over(&self, node: &Node, input: usize, output: &TensorType) -> bool {
+        Reuse::new(self).check(node, input, output).is_ok()
+    }
+
+    /// The first of these inputs whose bytes can become those of the node's output.
     fn reusable(&mut self, node: &Node, candidates: &[usize]) -> Option<usize> {
         for i in candidates.iter().copied().filter(|i| *i < node.inputs.len()) {
-            match self.can_take_over(node, i, self.graph.ty(node.outputs[0])) {
+            match Reuse::new(self).check(node, i, self.graph.ty(node.outputs[0])) {
                 Ok(()) => {
                     self.steps.forget_refusals();
                     return Some(i);
@@ -62,16 +68,34 @@ impl Planner<'_> {
         }
         None
     }
+}
+
+/// What decides whether a node may take over bytes.
+struct Reuse<'a> {
+    graph: &'a Graph,
+    liveness: &'a Liveness,
+    places: &'a Places,
+    buffers: &'a Buffers,
+    /// The number of the node.
+    at: usize,
+}
+
+impl<'a> Reuse<'a> {
+    /// Of the node at hand.
+    fn new(planner: &'a Planner) -> Reuse<'a> {
+        Reuse {
+            graph: planner.graph,
+            liveness: &planner.liveness,
+            places: &planner.places,
+            buffers: &planner.buffers,
+            at: planner.steps.node(),
+        }
+    }
 
     /// Whether the bytes of an input can become those of an output of that type: it dies here with all
     /// its views, lies close together, has elements of the same size, and nothing else that the node
     /// reads lies in the same bytes, unless it is elementwise and reads them in the same order.
-    pub fn can_take_over(
-        &self,
-        node: &Node,
-        input: usize,
-        output: &TensorType,
-    ) -> Result<(), Refusal> {
+    fn check(&self, node: &Node, input: usize, output: &TensorType) -> Result<(), Refusal> {
         let id = node.inputs[input];
         let ty = self.graph.ty(id);
         let placed = self.places.find(id).ok_or(Refusal::Recipe)?;
@@ -83,14 +107,9 @@ impl Planner<'_> {
             (_, Ok(_)) => true,
             _ => false,
         };
-        let whole = self.places.lies_whole(id);
         let same = ty.shape == output.shape && ty.dtype.size() == output.dtype.size();
-        let read_later = || {
-            self.places
-                .sharing(key)
-                .iter()
-                .any(|v| self.liveness.is_read_after(*v, self.steps.node()))
-        };
+        let read_later =
+            || self.places.sharing(key).iter().any(|v| self.liveness.is_read_after(*v, self.at));
         // An elementwise program has read an element of every input before it writes the element there. A kernel may come
         // back to its other inputs when the output is half written.
         let elementwise = matches!(node.op.lower, Lower::Tile(_));
@@ -104,7 +123,7 @@ impl Planner<'_> {
         match () {
             () if !same || !fits => Err(Refusal::OtherSize),
             () if !self.liveness.is_given_up(&placed.at) => Err(Refusal::NotGivenUp),
-            () if !whole => Err(Refusal::Strided),
+            () if !self.places.lies_whole(id) => Err(Refusal::Strided),
             () if read_later() => Err(Refusal::ReadLater),
             () if shared() => Err(Refusal::Shared),
             () => Ok(()),

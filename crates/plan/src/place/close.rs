@@ -1,5 +1,5 @@
 //! The end of a plan: places for the outputs, then addresses; or, without addresses, what the plan takes at least.
-//! Part of [`Planner`], after the last node has its place.
+//! It comes after the last node has its place.
 //!
 //! The invariant: an outline is never above the plan of the same graph, so what it rules out for a budget cannot fit.
 
@@ -7,8 +7,9 @@ use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Node;
 
+use super::outputs::Outputs;
+use super::{InputSpec, Planner};
 use crate::epilogue;
-use crate::place::{InputSpec, Planner};
 use crate::plan::{OutputPlan, Plan, Space};
 
 /// What is known of a plan before its buffers have addresses.
@@ -25,21 +26,8 @@ pub(crate) struct Outline {
 impl Planner<'_> {
     /// Places for the outputs, and the copies that put them there.
     fn place_outputs(&mut self) -> Result<Vec<OutputPlan>> {
-        let mut outputs = Vec::new();
-        for (k, id) in self.graph.outputs.clone().into_iter().enumerate() {
-            let made = match self.options.outputs_given {
-                true => self.given_output(k, id)?,
-                false => self.own_output(k, id)?,
-            };
-            outputs.push(made);
-        }
-        let end = self.steps.next();
-        for output in &outputs {
-            if let OutputPlan::Buffer { buffer, .. } = output {
-                self.buffers.extend(*buffer, end.saturating_sub(1));
-            }
-        }
-        Ok(outputs)
+        let given = self.options.outputs_given;
+        Outputs::new(self).place(given)
     }
 
     /// What the inputs take.
@@ -54,7 +42,7 @@ impl Planner<'_> {
     }
 
     /// The plan.
-    pub(crate) fn finish(mut self) -> Result<Plan> {
+    pub(super) fn finish(mut self) -> Result<Plan> {
         let outputs = self.place_outputs()?;
         let bound = self.buffers.pack()?;
         let arena = self.whole(self.buffers.end_of(Space::Memory));
@@ -88,7 +76,7 @@ impl Planner<'_> {
     }
 
     /// What the plan takes at least, and does with files.
-    pub(crate) fn outline(mut self) -> Result<Outline> {
+    pub(super) fn outline(mut self) -> Result<Outline> {
         let outputs = self.place_outputs()?;
         let arena = self.whole(self.buffers.bound()?);
         let own: Bytes = outputs.iter().map(OutputPlan::own_bytes).sum();

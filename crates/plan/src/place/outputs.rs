@@ -1,5 +1,5 @@
-//! Where the outputs of a graph lie, and the copies that put them there. Part of [`Planner`]: it comes after
-//! the last node has its place and before the arena is packed.
+//! Where the outputs of a graph lie, and the copies that put them there: after the last node has its
+//! place, and before the arena is packed.
 //!
 //! The invariant: an output that the call makes shares its bytes with no other output, and what a variable
 //! was at the call is copied out of it, so that no later update can change a result.
@@ -9,18 +9,58 @@
 use tonnage_core::Kind;
 use tonnage_core::bytes::LARGE;
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_core::graph::ValueId;
+use tonnage_core::graph::{Graph, ValueId};
 use tonnage_core::layout::Layout;
-use tonnage_core::tile::TileProgram;
 
-use crate::place::{Planner, most};
+use super::{Buffers, Liveness, Places, Planner, Steps, most};
 use crate::plan::{At, BufferId, OutputPlan, Placed};
+use crate::target::SharedTarget;
 use crate::tile;
 
-impl Planner<'_> {
+/// Gives the outputs of a graph their places.
+pub(super) struct Outputs<'a> {
+    graph: &'a Graph,
+    target: &'a SharedTarget,
+    liveness: &'a Liveness,
+    places: &'a mut Places,
+    buffers: &'a mut Buffers,
+    steps: &'a mut Steps,
+}
+
+impl<'a> Outputs<'a> {
+    /// Those of a graph whose nodes all have their place.
+    pub fn new(planner: &'a mut Planner) -> Outputs<'a> {
+        Outputs {
+            graph: planner.graph,
+            target: &planner.options.target,
+            liveness: &planner.liveness,
+            places: &mut planner.places,
+            buffers: &mut planner.buffers,
+            steps: &mut planner.steps,
+        }
+    }
+
+    /// A place for every output; `given` says that the caller gives their bytes.
+    pub fn place(mut self, given: bool) -> Result<Vec<OutputPlan>> {
+        let mut outputs = Vec::new();
+        for (k, id) in self.graph.outputs.iter().enumerate() {
+            outputs.push(match given {
+                true => self.given_output(k, *id)?,
+                false => self.own_output(k, *id)?,
+            });
+        }
+        let last = self.steps.next_step().saturating_sub(1);
+        for output in &outputs {
+            if let OutputPlan::Buffer { buffer, .. } = output {
+                self.buffers.extend(*buffer, last);
+            }
+        }
+        Ok(outputs)
+    }
+
     /// An output of a region: in the bytes that the caller gives, or in place in its own input.
-    pub fn given_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
-        let placed = self.place(id)?.clone();
+    fn given_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
+        let placed = self.places.get(id)?.clone();
         let ty = self.graph.ty(id).clone();
         let whole = self.places.lies_whole(id);
         match placed.at {
@@ -41,8 +81,8 @@ impl Planner<'_> {
     }
 
     /// An output of a whole call.
-    pub fn own_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
-        let placed = self.place(id)?.clone();
+    fn own_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
+        let placed = self.places.get(id)?.clone();
         let info = self.graph.value(id);
         match placed.at {
             At::Recipe(recipe) => Ok(OutputPlan::Recipe(recipe)),
@@ -75,6 +115,7 @@ impl Planner<'_> {
         }
     }
 
+    /// An output that is a copy: in bytes of its own where it is small, in a buffer that outlives the call otherwise.
     fn copied_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
         let ty = self.graph.ty(id).clone();
         let elements = ty.bytes("return")?;
@@ -84,7 +125,7 @@ impl Planner<'_> {
             return Ok(OutputPlan::Own { bytes: elements.rounded(), layout });
         }
         let source = self.graph.value(id).source;
-        let step = self.steps.next();
+        let step = self.steps.next_step();
         let buffer = self.buffers.add(step, elements, Kind::Output, "return", source);
         let to = Placed { at: At::Buffer(buffer), layout: layout.clone() };
         self.copy(id, to)?;
@@ -92,6 +133,7 @@ impl Planner<'_> {
         Ok(OutputPlan::Buffer { buffer, layout })
     }
 
+    /// Copies a value to the bytes of an output.
     fn copy_to_output(&mut self, k: usize, id: ValueId) -> Result<()> {
         let layout = Layout::contiguous(most(self.graph.ty(id), "return")?);
         self.copy(id, Placed { at: At::Output(k), layout })
@@ -99,22 +141,16 @@ impl Planner<'_> {
 
     /// A last step that copies a value somewhere else.
     fn copy(&mut self, id: ValueId, to: Placed) -> Result<()> {
-        let from = self.place(id)?.clone();
+        let from = self.places.get(id)?.clone();
         let dtype = self.graph.ty(id).dtype;
         let run = match &from.at {
             At::Recipe(recipe) => tile::materialize(recipe),
-            _ => {
-                let mut program = TileProgram::loading(&[dtype]);
-                program.store(0, dtype);
-                let domain = from.layout.sizes.clone();
-                let limits = self.options.target.tile_limits();
-                tile::ready(&program, domain, &[&from], &limits).ok_or_else(|| {
-                    tonnage_core::Error::from(ErrorKind::BadGraph { what: "no layout".into() })
-                })?
-            }
+            _ => tile::copy(dtype, &from, &self.target.tile_limits()).ok_or_else(|| {
+                tonnage_core::Error::from(ErrorKind::BadGraph { what: "no layout".into() })
+            })?,
         };
         if let At::Buffer(b) = from.at {
-            self.buffers.extend(b, self.steps.next());
+            self.buffers.extend(b, self.steps.next_step());
         }
         let dynamic = self.graph.ty(id).shape.sizes().is_none();
         self.steps.push_copy(run, id, to, dynamic);
