@@ -19,8 +19,7 @@ use crate::{copy, rows};
 /// A loop's results start as its initial values: in their bytes where those are free, copied otherwise.
 fn start(planner: &mut Planner, node: &Node, input: usize, output: ValueId) -> Result<()> {
     let id = node.inputs[input];
-    let ty = planner.graph().ty(output).clone();
-    if planner.can_take_over(node, input, &ty) {
+    if planner.can_take_over(node, input, planner.graph().ty(output)) {
         return planner.alias(output, id);
     }
     copy::value(planner, node, id, output)
@@ -61,6 +60,7 @@ fn state_file(node: &Node, spec: &Loop, name: ValueId) -> Result<StateFilePlan> 
     Ok(StateFilePlan { name, state: state.0, parts, rows })
 }
 
+/// A loop.
 pub(crate) fn while_loop(planner: &mut Planner, node: &Node) -> Result<()> {
     let Attrs::Loop(spec) = &node.attrs else { return Err(bad(node)) };
     for (j, output) in node.outputs.iter().enumerate() {
@@ -119,7 +119,9 @@ fn loop_plan(
     let op = node.op.name;
     let (mut sliced, mut row_specs) = (Vec::new(), Vec::new());
     for i in spec.sliced_inputs() {
-        let (row, input) = rows::sliced(planner, node, node.inputs[i], scratch_layout)?;
+        let id = node.inputs[i];
+        let (ty, placed) = (planner.graph().ty(id), planner.place(id)?);
+        let (row, input) = rows::sliced(op, ty, placed, scratch_layout)?;
         sliced.push(row);
         row_specs.push(input);
     }
@@ -171,6 +173,7 @@ fn work(plan: &LoopPlan) -> Bytes {
     plan.condition.as_ref().map_or(Bytes::ZERO, |test| test.arena).max(plan.body.arena)
 }
 
+/// The gradient of a loop.
 pub(crate) fn while_grad(planner: &mut Planner, node: &Node) -> Result<()> {
     let Attrs::LoopGrad(spec) = &node.attrs else { return Err(bad(node)) };
     let Some(at) = spec.inputs(node.inputs.len()) else { return Err(bad(node)) };
@@ -344,7 +347,9 @@ fn step_plan(
         specs.push(InputSpec::contiguous(graph.ty(*id), op, false)?);
     }
     for i in at.seeds.clone() {
-        let (row, input) = rows::sliced(planner, node, node.inputs[i], scratch_layout)?;
+        let id = node.inputs[i];
+        let (ty, placed) = (planner.graph().ty(id), planner.place(id)?);
+        let (row, input) = rows::sliced(op, ty, placed, scratch_layout)?;
         seeds.push(row);
         specs.push(input);
     }

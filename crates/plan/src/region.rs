@@ -13,6 +13,7 @@ use crate::looping;
 use crate::place::{InputSpec, Planner};
 use crate::plan::{At, BranchPlan, OutputPlan, Placed, Plan, Run, StepMemory};
 
+/// A node with regions.
 pub(crate) fn node(planner: &mut Planner, node: &Node, kind: Region) -> Result<()> {
     match kind {
         Region::Branch => branch(planner, node),
@@ -26,6 +27,7 @@ pub(crate) fn node(planner: &mut Planner, node: &Node, kind: Region) -> Result<(
 pub(crate) struct ScratchLayout(pub Bytes);
 
 impl ScratchLayout {
+    /// Lays down that many bytes, rounded: where they start.
     pub fn put(&mut self, bytes: Bytes) -> Bytes {
         let at = self.0;
         self.0 += bytes.rounded();
@@ -79,6 +81,7 @@ pub(crate) fn read_spec(
     Ok(InputSpec::Bytes { layout, bytes: Bytes::ZERO, donated: false })
 }
 
+/// Whether a recipe makes random numbers.
 fn is_random(recipe: &Recipe) -> bool {
     recipe.sources.iter().any(|(generator, _)| matches!(generator, Generator::Random { .. }))
 }
@@ -96,6 +99,7 @@ fn reads_tiles(graph: &Graph, id: ValueId) -> bool {
         })
 }
 
+/// A branch, with a plan for each of its regions.
 fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
     let Attrs::Branch { key, updates } = &node.attrs else { return Err(bad(node)) };
     planner.materialize(node, node.inputs[0])?;
@@ -159,6 +163,7 @@ pub(crate) fn at_home(
     planner.alias(output, input)
 }
 
+/// The error of a node whose attributes do not fit its op.
 pub(crate) fn bad(node: &Node) -> tonnage_core::Error {
     let what = format!("{} with the attributes {:?}", node.op.name, node.attrs);
     ErrorKind::BadGraph { what }.into()

@@ -4,27 +4,24 @@ use std::sync::Arc;
 
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_core::graph::{Node, ValueId};
 use tonnage_core::layout::Layout;
 use tonnage_core::looping::row_of;
-use tonnage_core::shape::Sizes;
+use tonnage_core::shape::{Sizes, TensorType};
 
 use crate::loops::Sliced;
-use crate::place::{InputSpec, Planner};
-use crate::plan::{At, TileRead, TileRun};
+use crate::place::InputSpec;
+use crate::plan::{At, Placed, TileRead, TileRun};
 use crate::region::ScratchLayout;
 use crate::tile;
 
-/// A row as it will be found, and what the region that takes it is told.
+/// A row of a value of that type that lies there: as it will be found, and what the region that takes it is told.
 pub(crate) fn sliced(
-    planner: &Planner,
-    node: &Node,
-    id: ValueId,
+    op: &'static str,
+    ty: &TensorType,
+    placed: &Placed,
     scratch_layout: &mut ScratchLayout,
 ) -> Result<(Sliced, InputSpec)> {
-    let op = node.op.name;
-    let row = row_of(planner.graph().ty(id)).ok_or_else(|| no_rows(op))?;
-    let placed = planner.place(id)?;
+    let row = row_of(ty).ok_or_else(|| no_rows(op))?;
     let made = match &placed.at {
         // Each iteration computes its row: nothing is made whole.
         At::Recipe(recipe) => {
@@ -88,6 +85,7 @@ fn first_row(run: TileRun) -> Option<(TileRun, Vec<isize>)> {
     Some((TileRun::new(run.program, domain, reads), strides))
 }
 
+/// The error of a sliced input that has no rows.
 fn no_rows(op: &'static str) -> tonnage_core::Error {
     ErrorKind::BadGraph { what: format!("{op} takes rows of a scalar") }.into()
 }
