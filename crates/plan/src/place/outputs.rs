@@ -160,7 +160,6 @@ impl<'a> Outputs<'a> {
     /// Everything in a buffer lies in an output's bytes instead.
     fn move_to_output(&mut self, buffer: BufferId, k: usize) {
         self.places.move_to_output(buffer, k);
-        self.steps.move_to_output(buffer, k);
         self.buffers.empty(buffer);
     }
 }

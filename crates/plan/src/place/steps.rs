@@ -15,8 +15,6 @@ use crate::plan::{At, BufferId, Placed, Refusal, Run, Step, StepMemory, Streamed
 #[derive(Default)]
 pub(super) struct Steps {
     all: Vec<Step>,
-    /// Steps that copy a value to where it has to lie.
-    copies: Vec<usize>,
     /// The node whose place is being found.
     node: usize,
     /// Why that node takes over none of its inputs.
@@ -86,7 +84,6 @@ impl Steps {
 
     /// A last step, of no node, that copies a value to where it has to lie.
     pub fn push_copy(&mut self, run: TileRun, from: ValueId, to: Placed, dynamic: bool) {
-        self.copies.push(self.next_step());
         let run = Run::Copy { run: Arc::new(run), from, to };
         let reads = SmallVec::from_iter([from]);
         self.all.push(Step { dynamic, reads, ..blank(usize::MAX, run, StepMemory::Output) });
@@ -96,16 +93,6 @@ impl Steps {
     pub fn stream(&mut self, streamed: Streamed) {
         if let Some(step) = self.all.last_mut() {
             step.streamed = streamed;
-        }
-    }
-
-    /// Copies into a buffer go to an output's bytes instead.
-    pub fn move_to_output(&mut self, buffer: BufferId, k: usize) {
-        for at in &self.copies {
-            match &mut self.all[*at].run {
-                Run::Copy { to, .. } if to.at == At::Buffer(buffer) => to.at = At::Output(k),
-                _ => {}
-            }
         }
     }
 
