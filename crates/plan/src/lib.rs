@@ -2,14 +2,15 @@
 //! buffer lies, and what the peak is. It touches no device and no clock.
 //!
 //! In the order that data flows: [`rewrite`](fn@rewrite) simplifies, a rule a file; [`lower`] does that, writes
-//! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when each node
-//! runs; `place` walks them, gives every value its bytes (another's as a view, a dying input's, or a buffer of its own),
-//! and puts the plan together, or tells what it takes at least; `view` plans views and descriptions, `tile` what is
-//! elementwise, `kernel` kernels, `files` what goes to files; `region` plans branches, and `looping` loops, with `rows`
-//! for what each iteration sees of an input, `copy` for what loops start from, and [`schedule`] for what their gradients
-//! checkpoint; `transfer` what goes to the spill file and back; `arena` packs the buffers by [`offsets`]; [`Plan`] is the result, `loops` its loops, and `explain`
-//! says it as data, `saved` what is saved for the backward pass, `suggest` what could be changed and what that would
-//! save. `budget` plans the same graph in less memory for more time.
+//! composites out and makes every copy explicit; `fuse` joins chains of elementwise ops; `order` says when each
+//! node runs; `place` walks them, gives every value its bytes (another's as a view, a dying input's, or a buffer of
+//! its own), and puts the plan together, or tells what it takes at least; `view` plans views and descriptions,
+//! `tile` what is elementwise, `kernel` kernels, `files` what goes to files; `region` plans branches, and `looping`
+//! loops, with `rows` for what each iteration sees of an input, `copy` for what loops start from, and [`schedule`]
+//! for what their gradients checkpoint; `transfer` what goes to the spill file and back; `arena` packs the buffers
+//! by [`offsets`]; [`Plan`] is the result, `loops` its loops, and `explain` says it as data, `saved` what is saved
+//! for the backward pass, `suggest` what could be changed and what that would save. `budget` plans the same graph
+//! in less memory for more time.
 
 mod arena;
 mod budget;
