@@ -71,6 +71,10 @@ impl Target for CpuTarget {
         tile::LIMITS
     }
 
+    fn block(&self, bytes: Bytes) -> Bytes {
+        bytes.rounded()
+    }
+
     fn scratch(&self, op: &OpDef, call: &Call, stored: &[Option<&Layout>]) -> Bytes {
         match (op.lower, kernel_of(op)) {
             (_, Some(kernel)) => kernel.workspace(call, stored, self.threads),

@@ -232,7 +232,8 @@ impl Plan {
         }
         buffers[buffer.0].last = before;
         pack_space(&mut buffers, Space::Memory).ok()?;
-        let peak = self.inputs + end_of(&buffers, Space::Memory).rounded() + self.own_outputs();
+        let arena = self.target.block(end_of(&buffers, Space::Memory));
+        let peak = self.inputs + arena + self.own_outputs();
         self.suggestion(whole.source, whole.what, Change::LetGo { reader, by_gradient }, peak)
     }
 

@@ -25,6 +25,9 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// The largest tile programs that it runs.
     fn tile_limits(&self) -> TileLimits;
 
+    /// What a block of memory takes that holds that many bytes: an arena is one. The rule that its ledger has too.
+    fn block(&self, bytes: Bytes) -> Bytes;
+
     /// Workspace of one call of an op; `stored` says where inputs lie outside of memory, in the order of the inputs, and is empty
     /// where none does.
     fn scratch(&self, op: &OpDef, call: &Call, stored: &[Option<&Layout>]) -> Bytes;
@@ -62,6 +65,8 @@ pub struct DescribedTarget {
     pub machine: Machine,
     /// The largest tile programs that it runs.
     pub tile_limits: TileLimits,
+    /// Memory is obtained in blocks of whole multiples of this.
+    pub block: Bytes,
 }
 
 impl Default for DescribedTarget {
@@ -70,6 +75,7 @@ impl Default for DescribedTarget {
             name: "described".to_string(),
             machine: Machine::DEFAULT,
             tile_limits: TileLimits { registers: 128, stores: 4, live: 32 },
+            block: Bytes::new(64),
         }
     }
 }
@@ -85,6 +91,11 @@ impl Target for DescribedTarget {
 
     fn tile_limits(&self) -> TileLimits {
         self.tile_limits
+    }
+
+    fn block(&self, bytes: Bytes) -> Bytes {
+        let blocks = bytes.get().div_ceil(self.block.get().max(1));
+        Bytes::new(blocks.saturating_mul(self.block.get().max(1)))
     }
 
     fn scratch(&self, _: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {

@@ -50,6 +50,9 @@ impl Target for Accelerator {
     fn tile_limits(&self) -> TileLimits {
         self.limits
     }
+    fn block(&self, bytes: Bytes) -> Bytes {
+        self.sheet.block(bytes)
+    }
     fn scratch(&self, op: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {
         if *op == MATMUL { self.workspace } else { Bytes::ZERO }
     }
@@ -90,6 +93,19 @@ fn workspace_of_a_target_is_in_the_peak() {
         ([ty.clone(), ty], Attrs::Matmul { transpose_a: false, transpose_b: false });
     let scratch = cpu.scratch(&MATMUL, &Call::new(&MATMUL, &types, &attrs), &[]);
     assert_eq!(planned(Arc::new(cpu)).peak(), bare + scratch.rounded());
+}
+
+#[test]
+fn arenas_are_whole_blocks_of_a_target() {
+    let with = |block: u64| {
+        let mut target = accelerator(100);
+        target.sheet.block = Bytes::new(block);
+        planned(Arc::new(target)).arena
+    };
+    let exact = with(64);
+    assert!(exact > Bytes::ZERO && exact < Bytes::new(2 << 20), "{exact}");
+    assert_eq!(with(2 << 20), Bytes::new(2 << 20));
+    assert_eq!(with(1 << 12).get(), exact.get().next_multiple_of(1 << 12));
 }
 
 #[test]

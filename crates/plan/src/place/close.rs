@@ -38,7 +38,7 @@ impl Planner<'_> {
     /// What an arena of that many bytes takes. That of a region is no block of its own but a piece of a step's scratch:
     /// rounded again, its end would be bytes that are never used.
     fn whole(&self, arena: Bytes) -> Bytes {
-        if self.options.outputs_given { arena } else { arena.rounded() }
+        if self.options.outputs_given { arena } else { self.options.target.block(arena) }
     }
 
     /// The plan.
