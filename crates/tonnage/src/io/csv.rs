@@ -1,13 +1,18 @@
 //! Tables of numbers as comma-separated values.
 //!
 //! A file is read twice: once to count rows and columns, once to fill the buffer that they come to lie in. So the text is
-//! never in memory, and no list grows beside the ledger.
+//! never in memory, and no list grows beside the ledger: one field is, at a time.
+//!
+//! Fields are found by `csv-core`, which takes the text in pieces of any size. It parses whatever it is given; what is
+//! wrong (a quote that is never closed, text after a closing quote) is found here.
 
 use std::fmt::{Display, Write};
-use std::io::{BufRead, BufReader, Cursor, Seek};
+use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 use std::str::FromStr;
 
+use csv_core::{ReadFieldResult, ReaderBuilder, WriterBuilder};
+use tonnage_core::error::bad_argument;
 use tonnage_core::layout::Layout;
 use tonnage_core::{DType, Error, Kind, Mark, Result, Source, bf16, f16};
 
@@ -15,10 +20,11 @@ use super::{bad_file, failed, filled, open_file, write_atomically};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
-/// A line may be so long.
-const MOST_LINE: u64 = 16 << 20;
+/// A field may be so long.
+const MOST_FIELD: usize = 16 << 20;
 
-/// How a table is written.
+/// How a table is written. Fields may stand in quotes, and hold separators, doubled quotes and line breaks then; lines end in LF, CRLF
+/// or CR, the last one also without. Empty lines are no rows.
 ///
 /// ```
 /// use tonnage::io::Csv;
@@ -26,6 +32,8 @@ const MOST_LINE: u64 = 16 << 20;
 /// assert_eq!(table.to_vec2::<f32>()?, [[1.5, 2.0], [3.0, 40.0]]);
 /// let error = Csv::new().parse("1,2\n3,x\n").unwrap_err().to_string();
 /// assert!(error.contains("line 2, column 2"), "{error}");
+/// let quoted = Csv::new().header().parse("\"height, in m\",width\r\n\"1.5\",2")?;
+/// assert_eq!(quoted.to_vec2::<f32>()?, [[1.5, 2.0]]);
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +62,7 @@ impl Csv {
         Csv { header: true, ..self }
     }
 
-    /// Another separator, such as `b';'` or `b'\t'`.
+    /// Another separator, such as `b';'` or `b'\t'`: any ASCII character but quotes and line ends.
     #[must_use]
     pub fn separator(self, separator: u8) -> Csv {
         Csv { separator, ..self }
@@ -75,7 +83,8 @@ impl Csv {
     /// The table in a file, `[rows, columns]`.
     ///
     /// # Errors
-    /// Where it is not there, a row has more or fewer fields than the first, or a field is no number of the dtype: with line and column.
+    /// Where it is not there, a row has more or fewer fields than the first, a quote is not closed, or a field is no number of the dtype: with
+    /// line and column.
     #[track_caller]
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Tensor> {
         let (path, source) = (path.as_ref(), Source::here());
@@ -97,19 +106,20 @@ impl Csv {
     pub fn names(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
         let path = path.as_ref();
         let file = open_file(path)?.0;
-        let mut names = None;
+        let mut names = Vec::new();
         let whole = Csv { header: false, ..*self };
-        whole.lines(&mut BufReader::new(file), path, |_, line| {
-            let of = |line: &str| {
-                line.split(self.separator as char).map(field).map(str::to_string).collect()
-            };
-            names = names.take().or_else(|| Some(of(line)));
-            Ok(names.is_none())
+        whole.fields(&mut BufReader::new(file), path, |field| {
+            names.push(field.text.to_string());
+            Ok(!field.last)
         })?;
-        names.ok_or_else(|| bad_file(path, "has no first line", "name the columns there"))
+        match names.is_empty() {
+            true => Err(bad_file(path, "has no first line", "name the columns there")),
+            false => Ok(names),
+        }
     }
 
-    /// Saves a matrix, or a list as one column, atomically; every number in the fewest digits that read back as it. `names` come first where there are some.
+    /// Saves a matrix, or a list as one column, atomically; every number in the fewest digits that read back as it. `names` come first where there are some, in quotes where
+    /// they need them.
     ///
     /// # Errors
     /// Where it is of another rank, the names are not as many as the columns, or the file cannot be written.
@@ -120,6 +130,7 @@ impl Csv {
     }
 
     fn write(&self, path: &Path, tensor: &Tensor, names: &[&str], source: Source) -> Result<()> {
+        self.check_separator()?;
         let array = tensor.array("csv")?;
         let columns = match array.sizes() {
             [0, ..] => {
@@ -138,20 +149,45 @@ impl Csv {
                 format!("should name {columns} columns, and {} names are given", names.len());
             return Err(bad_file(path, what, "give one for each, or none"));
         }
-        let separator = (self.separator as char).to_string();
+        let separator = &[self.separator][..];
         write_atomically(path, |file| {
-            let mut put = |text: &str| {
-                file.write_all(text.as_bytes()).map_err(|e| failed(path, "written", &e))
-            };
+            let mut put =
+                |text: &[u8]| file.write_all(text).map_err(|e| failed(path, "written", &e));
             if !names.is_empty() {
-                put(&names.join(&separator))?;
-                put("\n")?;
+                put(&self.first_line(names))?;
             }
             each_number(tensor, source, &mut |i, number| {
-                put(number)?;
-                put(if i.is_multiple_of(columns) { "\n" } else { &separator })
+                put(number.as_bytes())?;
+                put(if i.is_multiple_of(columns) { b"\n" } else { separator })
             })
         })
+    }
+
+    /// The line that names the columns. Blanks around names are dropped, as they are where it is read.
+    fn first_line(&self, names: &[&str]) -> Vec<u8> {
+        let mut writer = WriterBuilder::new().delimiter(self.separator).build();
+        // Every byte may be a quote, which is doubled; then two quotes around it and what follows.
+        let most = names.iter().map(|name| 2 * name.len() + 3).sum();
+        let (mut line, mut len) = (vec![0; most], 0);
+        for (i, name) in names.iter().enumerate() {
+            if i > 0 {
+                len += writer.delimiter(&mut line[len..]).1;
+            }
+            len += writer.field(name.trim().as_bytes(), &mut line[len..]).2;
+        }
+        len += writer.terminator(&mut line[len..]).1;
+        line.truncate(len);
+        line
+    }
+
+    fn check_separator(&self) -> Result<()> {
+        match self.separator {
+            b'"' | b'\n' | b'\r' | 0x80.. => {
+                let what = format!("{:?} as the separator", self.separator as char);
+                Err(bad_argument("csv", what, "use another ASCII character"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Counts, then fills.
@@ -162,8 +198,11 @@ impl Csv {
         source: Source,
     ) -> Result<Tensor> {
         let (mut rows, mut columns) = (0, 0);
-        self.lines(from, path, |line, text| {
-            let fields = text.split(self.separator as char).count();
+        self.fields(from, path, |field| {
+            if !field.last {
+                return Ok(true);
+            }
+            let (line, fields) = (field.row, field.column);
             if rows == 0 {
                 columns = fields;
             }
@@ -185,14 +224,12 @@ impl Csv {
         let layout = Layout::contiguous([rows, columns].as_slice());
         let table = filled(dtype, layout, None, source, |bytes| {
             let mut elements = bytes.chunks_exact_mut(dtype.size());
-            self.lines(from, path, |line, text| {
-                for (column, text) in text.split(self.separator as char).enumerate() {
-                    let Some(element) = elements.next() else {
-                        return Err(bad_file(path, "grew while it was read", "read it again"));
-                    };
-                    self.put(dtype, field(text), element)
-                        .ok_or_else(|| self.no_number(path, line, column + 1, field(text), rows))?;
-                }
+            self.fields(from, path, |field| {
+                let Some(element) = elements.next() else {
+                    return Err(bad_file(path, "grew while it was read", "read it again"));
+                };
+                self.put(dtype, field.text, element)
+                    .ok_or_else(|| self.no_number(path, field, rows))?;
                 Ok(true)
             })?;
             match elements.next() {
@@ -203,8 +240,8 @@ impl Csv {
         if dtype == self.dtype { Ok(table) } else { table.cast(self.dtype) }
     }
 
-    fn no_number(&self, path: &Path, line: usize, column: usize, text: &str, rows: usize) -> Error {
-        let dtype = self.dtype;
+    fn no_number(&self, path: &Path, field: &Field, rows: usize) -> Error {
+        let (dtype, Field { line, column, text, .. }) = (self.dtype, *field);
         let what = format!("line {line}, column {column}: `{text:.40}` is no number of {dtype}");
         let help = match (text, line) {
             ("", _) => "fill it in, or say what stands for it with `missing`",
@@ -246,45 +283,139 @@ impl Csv {
         }
     }
 
-    /// Shows every row with the number of its line, until one is enough. Empty lines are no rows.
-    fn lines(
+    /// Shows every field, row after row, until one is enough.
+    fn fields(
         &self,
         from: &mut dyn BufRead,
         path: &Path,
-        mut row: impl FnMut(usize, &str) -> Result<bool>,
+        mut show: impl FnMut(&Field) -> Result<bool>,
     ) -> Result<()> {
-        let (mut text, mut line, mut names) = (Vec::new(), 0, self.header);
+        self.check_separator()?;
+        let unread = |e: std::io::Error| failed(path, "read", &e);
+        let wrong = |what: String| bad_file(path, what, "is it a table?");
+        let mut start = Vec::new();
+        Read::take(&mut *from, MARK.len() as u64).read_to_end(&mut start).map_err(unread)?;
+        let start = start.strip_prefix(MARK).unwrap_or(&start);
+        let mut from = start.chain(from);
+
+        let mut reader = ReaderBuilder::new().delimiter(self.separator).build();
+        let around = |byte: u8| matches!(byte, b' ' | b'\t') && byte != self.separator;
+        let (mut text, mut lines, mut names) = (vec![0; 64], Lines::new(), self.header);
+        let (mut row, mut column) = (1, 0);
         loop {
-            text.clear();
-            line += 1;
-            // Of a line that never ends no more is read than it may have.
-            let mut part = std::io::Read::take(&mut *from, MOST_LINE);
-            let read = part.read_until(b'\n', &mut text).map_err(|e| failed(path, "read", &e))?;
-            if read == 0 {
-                return Ok(());
+            // Blanks before a field are no part of it, so a quote after them opens it. Empty lines are no rows.
+            let first = loop {
+                match piece_of(&mut from).map_err(unread)?.first() {
+                    Some(byte) if around(*byte) || column == 0 && matches!(byte, b'\n' | b'\r') => {
+                        lines.pass(&[*byte]);
+                        from.consume(1);
+                    }
+                    other => break other.copied(),
+                }
+            };
+            let (line, quoted) = (lines.line, first == Some(b'"'));
+            if column == 0 {
+                row = line;
             }
-            let wrong =
-                |what: &str| bad_file(path, format!("line {line} {what}"), "is it a table?");
-            if read as u64 == MOST_LINE {
-                return Err(wrong("does not end"));
+            column += 1;
+            let (mut len, mut end) = (0, 0);
+            let last = loop {
+                let piece = piece_of(&mut from).map_err(unread)?;
+                // Inside of quotes a line break is text: so one at the end tells whether they were closed.
+                let at_end = quoted && piece.is_empty();
+                let piece = if at_end { b"\n" } else { piece };
+                let (result, read, written) = reader.read_field(piece, &mut text[len..]);
+                if at_end && written > 0 {
+                    let what = format!("line {line}, column {column}: a quote is never closed");
+                    return Err(bad_file(path, what, "close it, or double it if it is text"));
+                }
+                len += written;
+                let ended = matches!(result, ReadFieldResult::Field { .. });
+                let (own, after) = piece[..read].split_at(read - usize::from(ended && read > 0));
+                if quoted {
+                    lines.pass(own);
+                    end = own.iter().rev().copied().find(|byte| !around(*byte)).unwrap_or(end);
+                } else if !own.is_empty() {
+                    // Without quotes it holds no line end.
+                    lines.carriage = false;
+                }
+                lines.pass(after);
+                from.consume(if at_end { 0 } else { read });
+                match result {
+                    ReadFieldResult::InputEmpty => {}
+                    ReadFieldResult::OutputFull if text.len() < MOST_FIELD => {
+                        text.resize(2 * text.len(), 0);
+                    }
+                    ReadFieldResult::OutputFull => {
+                        let what = format!("line {line}, column {column}: a field does not end");
+                        return Err(wrong(what));
+                    }
+                    ReadFieldResult::Field { record_end } => break record_end,
+                    ReadFieldResult::End => return Ok(()),
+                }
+            };
+            if quoted && end != b'"' {
+                let what = format!("line {line}, column {column}: text follows a closing quote");
+                return Err(bad_file(path, what, "double quotes that are text"));
             }
-            let text = std::str::from_utf8(&text).map_err(|_| wrong("is no UTF-8 text"))?;
-            let text = if line == 1 { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
-            if text.trim().is_empty() || std::mem::take(&mut names) {
-                continue;
+            let text = std::str::from_utf8(&text[..len])
+                .map_err(|_| wrong(format!("line {line} is no UTF-8 text")))?;
+            let field = Field { row, line, column, text: text.trim(), last };
+            if last {
+                column = 0;
             }
-            if !row(line, text)? {
+            if names {
+                names = !last;
+            } else if !show(&field)? {
                 return Ok(());
             }
         }
     }
 }
 
-/// A field without what stands around it.
-fn field(text: &str) -> &str {
-    let text = text.trim();
-    let bare = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-    bare.unwrap_or(text).trim()
+/// What is read already, or the next piece; nothing at the end.
+fn piece_of(from: &mut impl BufRead) -> std::io::Result<&[u8]> {
+    while from.fill_buf().is_err_and(|e| e.kind() == std::io::ErrorKind::Interrupted) {}
+    from.fill_buf()
+}
+
+/// What says that a text is UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A field of a table.
+#[derive(Clone, Copy)]
+struct Field<'a> {
+    /// The line where its row begins, counted from 1.
+    row: usize,
+    /// The line where it begins itself: a row with line breaks in quotes has several.
+    line: usize,
+    /// Its place in the row, counted from 1.
+    column: usize,
+    /// Without quotes and blanks around it.
+    text: &'a str,
+    /// Whether its row ends with it.
+    last: bool,
+}
+
+/// Counts lines that end in LF, CRLF or CR.
+struct Lines {
+    line: usize,
+    /// The last byte was a CR.
+    carriage: bool,
+}
+
+impl Lines {
+    fn new() -> Lines {
+        Lines { line: 1, carriage: false }
+    }
+
+    fn pass(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let ends = *byte == b'\r' || *byte == b'\n' && !self.carriage;
+            self.line += usize::from(ends);
+            self.carriage = *byte == b'\r';
+        }
+    }
 }
 
 /// Shows a tensor's elements in order, as text.
@@ -322,3 +453,6 @@ fn each_number(
         U16 u16, U8 u8, Bool u8
     )
 }
+
+#[cfg(test)]
+mod tests;
