@@ -1,21 +1,41 @@
-//! The figures as a small text in the user's cache folder.
+//! The figures as a small JSON text in the user's cache folder.
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use tonnage_plan::Machine;
 use tonnage_runtime::pool;
 
 use crate::io::{read_text, save_text};
 
 /// Changes with what the figures mean.
-const VERSION: &str = "tonnage machine 2";
+const VERSION: u64 = 3;
 const NAME: &str = "machine.txt";
+/// How files began before they were JSON: versions 0 to 2.
+const BEFORE: &str = "tonnage machine ";
+
+/// What is there in a file of any version.
+#[derive(Deserialize)]
+struct Version {
+    #[serde(rename = "tonnage machine")]
+    version: u64,
+}
+
+/// A file of this version.
+#[derive(Serialize, Deserialize)]
+struct Figures {
+    #[serde(rename = "tonnage machine")]
+    version: u64,
+    cpu: String,
+    threads: usize,
+    figures: Machine,
+}
 
 /// Saves figures for later processes.
 pub(super) fn store(machine: &Machine) -> Result<(), String> {
     let folder =
         folder().ok_or("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set")?;
-    write(&folder, &text(machine, &cpu(), pool().threads()))
+    write(&folder, &text(machine, &cpu(), pool().threads())?)
 }
 
 /// The figures that were saved for this machine; `None` where there are none.
@@ -42,47 +62,38 @@ fn read(folder: &Path, cpu: &str, threads: usize) -> Result<Option<Machine>, Str
     parse(&text, cpu, threads).map_err(|why| format!("{} is ignored: {why}", path.display()))
 }
 
-fn text(machine: &Machine, cpu: &str, threads: usize) -> String {
-    let Machine { flops, bytes, step, fork, write, read } = machine;
-    format!(
-        "{VERSION}\ncpu {cpu}\nthreads {threads}\nflops {flops:e}\nbytes {bytes:e}\nstep {step:e}\nfork {fork:e}\nwrite {write:e}\nread {read:e}\n"
-    )
+fn text(machine: &Machine, cpu: &str, threads: usize) -> Result<String, String> {
+    let file = Figures { version: VERSION, cpu: cpu.into(), threads, figures: *machine };
+    serde_json::to_string_pretty(&file).map_err(|e| e.to_string())
 }
 
 /// The figures, if they are of this version and machine.
 fn parse(text: &str, cpu: &str, threads: usize) -> Result<Option<Machine>, String> {
-    let mut lines = text.lines();
-    match lines.next() {
-        Some(VERSION) => {}
-        Some(other) if other.starts_with("tonnage machine ") => return Ok(None),
-        _ => return Err("it is no file of figures".into()),
-    }
-    let mut field = |name: &str| -> Result<String, String> {
-        let line = lines.next().and_then(|line| line.split_once(' '));
-        match line {
-            Some((found, value)) if found == name => Ok(value.to_string()),
-            _ => Err(format!("`{name}` is missing")),
-        }
-    };
-    if field("cpu")? != cpu || field("threads")? != threads.to_string() {
+    if text.starts_with(BEFORE) {
         return Ok(None);
     }
-    let mut figure = |name: &str| -> Result<f64, String> {
-        let value = field(name)?;
-        let number: f64 = value.parse().map_err(|_| format!("`{name}` is `{value}`"))?;
-        match number.is_finite() && number > 0.0 {
-            true => Ok(number),
-            false => Err(format!("`{name}` is {number}")),
-        }
-    };
-    Ok(Some(Machine {
-        flops: figure("flops")?,
-        bytes: figure("bytes")?,
-        step: figure("step")?,
-        fork: figure("fork")?,
-        write: figure("write")?,
-        read: figure("read")?,
-    }))
+    let unknown = |e| format!("it is no file of figures: {e}");
+    let Version { version } = serde_json::from_str(text).map_err(unknown)?;
+    if version != VERSION {
+        return Ok(None);
+    }
+    let file: Figures = serde_json::from_str(text).map_err(unknown)?;
+    if file.cpu != cpu || file.threads != threads {
+        return Ok(None);
+    }
+    let Machine { flops, bytes, step, fork, write, read } = file.figures;
+    let named = [
+        ("flops", flops),
+        ("bytes", bytes),
+        ("step", step),
+        ("fork", fork),
+        ("write", write),
+        ("read", read),
+    ];
+    match named.into_iter().find(|(_, figure)| !figure.is_finite() || *figure <= 0.0) {
+        Some((name, figure)) => Err(format!("`{name}` is {figure}")),
+        None => Ok(Some(file.figures)),
+    }
 }
 
 /// Where caches of this user go, by the rules of the system.
@@ -120,30 +131,78 @@ mod tests {
     fn figures_are_read_back_as_they_were_written() {
         let folder = folder("figures").join("deep");
         assert_eq!(read(&folder, "a cpu", 2), Ok(None));
-        write(&folder, &text(&MADE, "a cpu", 2)).unwrap();
-        assert_eq!(read(&folder, "a cpu", 2), Ok(Some(MADE)));
+        // The second has figures of as many digits as there can be.
+        let long = |figure: f64| f64::from_bits(figure.to_bits() + 12345);
+        let Machine { flops, bytes, step, fork, write: written, read: back } = MADE;
+        let [flops, bytes, step, fork] = [flops, bytes, step, fork].map(long);
+        let long = Machine { flops, bytes, step, fork, write: long(written), read: long(back) };
+        for machine in [MADE, long] {
+            write(&folder, &text(&machine, "a cpu", 2).unwrap()).unwrap();
+            assert_eq!(read(&folder, "a cpu", 2), Ok(Some(machine)));
+        }
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
-        // Another machine that shares the folder, another number of threads, another version.
+        // Another machine that shares the folder, another number of threads.
         assert_eq!(read(&folder, "another cpu", 2), Ok(None));
         assert_eq!(read(&folder, "a cpu", 1), Ok(None));
-        assert_eq!(parse("tonnage machine 0\nwhatever", "a cpu", 2), Ok(None));
         std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
     }
 
     #[test]
+    fn files_of_other_versions_are_as_good_as_none() {
+        let old = "tonnage machine 2\ncpu c\nthreads 1\nflops 1.25e11\nbytes 1.9e10\n\
+                   step 7.5e-7\nfork 5e-6\nwrite 3e8\nread 2e9\n";
+        for other in [
+            old,
+            &old[..60],
+            "tonnage machine 0\nwhatever",
+            "{\"tonnage machine\": 4}",
+            "{\"tonnage machine\": 4, \"figures\": [1, 2], \"cpu\": null}",
+        ] {
+            assert_eq!(parse(other, "c", 1), Ok(None), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_field_more_is_no_harm() {
+        let good = text(&MADE, "c \"quoted\" \\ \u{e9}", 1).unwrap();
+        let more = good.replace("\"threads\"", "\"made by\": [\"a test\"], \"threads\"");
+        let more = more.replace("\"step\"", "\"jump\": -1, \"step\"");
+        assert!(more.contains("made by") && more.contains("jump"), "{more}");
+        assert_eq!(parse(&more, "c \"quoted\" \\ \u{e9}", 1), Ok(Some(MADE)));
+    }
+
+    #[test]
     fn what_cannot_be_used_says_why() {
-        let good = text(&MADE, "c", 1);
+        let good = text(&MADE, "c", 1).unwrap();
+        let with = |name: &str, value: &str| {
+            let mut file: serde_json::Value = serde_json::from_str(&good).unwrap();
+            let was = file["figures"][name].take();
+            let other =
+                good.replace(&format!("\"{name}\": {was}"), &format!("\"{name}\": {value}"));
+            assert_ne!(other, good);
+            other
+        };
         for (bad, why) in [
             (String::new(), "no file of figures"),
             ("\u{0}\u{1}garbage".into(), "no file of figures"),
-            (good.replace("flops 1.25e11", "flops many"), "`flops` is `many`"),
-            (good.replace("step 7.5e-7", "step -1"), "`step` is -1"),
-            (good.replace("bytes 1.9e10", "bytes NaN"), "`bytes` is NaN"),
-            (good.replace("write 3e8", "write inf"), "`write` is inf"),
-            (good[..good.len() - 9].to_string(), "`read` is missing"),
+            ("[3]".into(), "no file of figures"),
+            ("{\"tonnage machine\": 3}".into(), "no file of figures: missing field `cpu`"),
+            (with("flops", "\"many\""), "string \"many\""),
+            (with("flops", "null"), "null"),
+            (with("step", "-1"), "`step` is -1"),
+            (with("fork", "0.0"), "`fork` is 0"),
+            (with("bytes", "NaN"), "no file of figures"),
+            (with("write", "1e999"), "out of range"),
+            (good.replace("\"read\"", "\"reed\""), "missing field `read`"),
+            (good.replace("\"threads\": 1", "\"threads\": -1"), "-1"),
         ] {
             let error = parse(&bad, "c", 1).unwrap_err();
             assert!(error.contains(why), "{error}: {bad}");
+        }
+        // Cut anywhere.
+        for n in 0..good.len() {
+            let error = parse(&good[..n], "c", 1).unwrap_err();
+            assert!(error.contains("no file of figures"), "{error}: {n}");
         }
     }
 
