@@ -5,8 +5,10 @@
 //! and no branch on data, so an element costs the same whatever its value and its neighbours.
 //!
 //! Errors are in units in the last place (ULP) of the exact result. The figures for `f32` are the
-//! worst over all 2^32 bit patterns at any level (`tests/machine/accuracy.rs`); those for `f64` over
+//! worst over all 2^32 bit patterns at any level (`tests/machine/accuracy`); those for `f64` over
 //! samples. With and without fused multiply-add a result may differ in its last bits.
+//!
+//! Decision: `docs/decisions/own-float-functions.md`.
 
 mod constants;
 pub mod curves;
