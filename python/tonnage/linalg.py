@@ -110,7 +110,7 @@ def cholesky(input, name=None):
 
 def cholesky_solve(chol, rhs, name=None):
     """Solves a system by its Cholesky factor."""
-    return _t.triangular_solve(chol, _t.triangular_solve(chol, rhs, False), True)
+    return _t.cholesky_solve(chol, rhs)
 
 
 def triangular_solve(matrix, rhs, lower=True, adjoint=False, name=None):
@@ -133,10 +133,8 @@ def solve(matrix, rhs, adjoint=False, name=None):
 def lstsq(matrix, rhs, l2_regularizer=0.0, fast=True, name=None):
     """The least squares solution."""
     if l2_regularizer:
-        transposed = matrix_transpose(matrix)
-        square = matmul(transposed, matrix)
-        ridge = eye(_lengths_of(square)[-1], dtype=square.dtype) * float(l2_regularizer)
-        return _t.solve(square + ridge, matmul(transposed, rhs))
+        matrix = _t.to_tensor(matrix, None, None)
+        return _t.lstsq_regularized(matrix, _t.to_tensor(rhs, None, matrix.dtype), float(l2_regularizer))
     return _t.lstsq(matrix, rhs)
 
 
@@ -157,8 +155,7 @@ def slogdet(input, name=None):
 
 def logdet(matrix, name=None):
     """The logarithm of the determinant of a positive definite matrix; NaN where it is negative."""
-    sign, log = _t.slogdet(matrix)
-    return _t.where_(sign < 0, _t.to_tensor(float("nan"), log.dtype, None), log)
+    return _t.logdet(matrix)
 
 
 def qr(input, full_matrices=False, name=None):
@@ -207,12 +204,7 @@ def pinv(a, rcond=None, validate_args=False, name=None):
     a = _t.to_tensor(a, None, None)
     if validate_args and (not a.dtype.is_floating or a.ndim < 2):
         raise ValueError(f"pinv: matrices of floats are needed, not {a.dtype!r} of shape {a.shape}")
-    u, s, v = _t.svd(a)
-    if rcond is None:
-        rcond = 10.0 * max(a.lengths[-2:]) * (2.220446e-16 if a.dtype.name == "float64" else 1.1920929e-07)
-    large = s > _t.reduce_max(s, -1, True) * rcond
-    inverse = _t.where_(large, 1.0 / _t.where_(large, s, _t.ones_like(s)), _t.zeros_like(s))
-    return _t.mat_mul(v * _t.expand_dims(inverse, -2), u, False, True)
+    return _t.pinv(a, None if rcond is None else _t.to_tensor(rcond, None, a.dtype))
 
 
 @_ignores("diag", "align")

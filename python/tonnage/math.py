@@ -1,6 +1,5 @@
 """``tf.math``: elementwise ops from the table, folds along axes, and the rest."""
 
-import math as _pi
 from collections import namedtuple as _namedtuple
 
 from . import _tonnage as _t
@@ -48,20 +47,7 @@ def erfinv(x, name=None):
     x = _t.to_tensor(x, None, None)
     if not x.dtype.is_floating:
         raise TypeError(f"erfinv: expected a floating point type, got {x.dtype!r}")
-    wide = _t.cast(x, "float64")
-    fixed = _t.stop_gradient(wide)
-    side = _t.where_(fixed < 0.0, _t.zeros_like(fixed) - 1.0, _t.ones_like(fixed))
-    size = _ops["abs"](fixed)
-    # Winitzki's guess.
-    log = _ops["log"](_ops["maximum"]((1.0 - size) * (1.0 + size), 1e-300))
-    half = 2.0 / (_pi.pi * 0.147) + 0.5 * log
-    y = side * _ops["sqrt"](_ops["sqrt"](_ops["square"](half) - log / 0.147) - half)
-    for _ in range(4):
-        missing = _t.where_(size < 0.5, _ops["erf"](y) - wide, side * ((1.0 - side * wide) - _ops["erfc"](side * y)))
-        step = missing * (0.5 * _pi.pi ** 0.5) * _ops["exp"](_ops["square"](y))
-        y = y - step / (1.0 + y * step)
-    ends = _t.where_(size == 1.0, side * float("inf"), side * float("nan"))
-    return _t.cast(_t.where_(size < 1.0, y, ends), x.dtype)
+    return _t.erfinv(x)
 
 
 def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
@@ -74,28 +60,7 @@ def cumulative_logsumexp(x, axis=0, exclusive=False, reverse=False, name=None):
     x = _t.to_tensor(x, None, None)
     if not -x.ndim <= int(axis) < x.ndim:
         raise ValueError(f"cumulative_logsumexp: there is no axis {axis} in a tensor of rank {x.ndim}")
-    axis = int(axis) % x.ndim
-    order = [axis, *(a for a in range(x.ndim) if a != axis)]
-    wide = "float32" if x.dtype.size < 4 else x.dtype
-    rows = _t.transpose(_t.cast(x, wide), order)
-
-    def step(before, row):
-        largest, total = before
-        high = _t.stop_gradient(_ops["maximum"](largest, row))
-        # Of two infinities of one sign the difference is no number: nothing is taken off then.
-        base = _t.where_(_ops["is_finite"](high), high, _t.zeros_like(high))
-        shrink = _ops["exp"](_t.where_(_ops["is_finite"](largest), largest - base, largest))
-        after = high, total * shrink + _ops["exp"](row - base)
-        shown, of = before if exclusive else after
-        shift = _t.where_(_ops["is_finite"](shown), shown, _t.zeros_like(high))
-        # The logarithm of 0 is known, and has no slope.
-        empty = of == 0
-        log = _ops["log"](_t.where_(empty, _t.ones_like(of), of))
-        return after, _t.where_(empty, _t.zeros_like(of) - float("inf"), shift + log)
-
-    nothing = _t.zeros_like(rows[0])
-    made = _t.scan(step, (nothing - float("inf"), nothing), rows, bool(reverse))[1]
-    return _t.cast(_t.transpose(made, [order.index(a) for a in range(x.ndim)]), x.dtype)
+    return _t.cumulative_logsumexp(x, int(axis), bool(exclusive), bool(reverse))
 
 
 def zero_fraction(value, name=None):
@@ -117,29 +82,7 @@ def ndtri(x, name=None):
     x = _t.to_tensor(x, None, None)
     if not x.dtype.is_floating:
         raise TypeError(f"ndtri: expected a floating point type, got {x.dtype!r}")
-    wide = _t.cast(x, "float64")
-    low = wide < 0.5
-    tail = _t.where_(low, wide, 1.0 - wide)
-    # Twice a small number less 1 has lost it: there the logarithm of erfc is inverted.
-    far = tail < 0.25
-    inside = _ops["logical_and"](far, tail > 0.0)
-    y = _erfcinv(_t.where_(inside, tail * 2.0, _t.zeros_like(tail) + 0.5))
-    middle = erfinv(_t.where_(far, _t.zeros_like(wide), wide * 2.0 - 1.0))
-    ends = _t.where_(tail == 0.0, _t.zeros_like(tail) + float("inf"), _t.zeros_like(tail) + float("nan"))
-    y = _t.where_(inside, y, ends)
-    return _t.cast(_t.where_(far, _t.where_(low, -y, y), middle) * (2.0 ** 0.5), x.dtype)
-
-
-def _erfcinv(c):
-    """The number whose ``erfc`` is ``c``, between 0 and a half: Newton's steps on logarithms, from Winitzki's guess."""
-    fixed = _t.stop_gradient(c)
-    log = _ops["log"](fixed * (2.0 - fixed))
-    half = 2.0 / (_pi.pi * 0.147) + 0.5 * log
-    y = _ops["sqrt"](_ops["sqrt"](_ops["square"](half) - log / 0.147) - half)
-    for _ in range(4):
-        have = _ops["erfc"](y)
-        y = y + _ops["log"](have / c) * have * (0.5 * _pi.pi ** 0.5) * _ops["exp"](_ops["square"](y))
-    return y
+    return _t.ndtri(x)
 
 
 def _fold(name, doc):
@@ -257,15 +200,12 @@ def multiply_no_nan(x, y, name=None):
 
 def xdivy(x, y, name=None):
     """``x / y``, zero where ``x`` is; so are its slopes."""
-    x, y = _both(x, y)
-    none = x == 0
-    return _t.where_(none, _t.zeros_like(x), x / _t.where_(none, _t.ones_like(y), y))
+    return _t.xdivy(*_both(x, y))
 
 
 def xlog1py(x, y, name=None):
     """``x * log1p(y)``, zero where ``x`` is; so are its slopes."""
-    x, y = _both(x, y)
-    return x * _ops["log1p"](_t.where_(x == 0, _t.zeros_like(y), y))
+    return _t.xlog1py(*_both(x, y))
 
 
 def log_sigmoid(x, name=None):
@@ -280,8 +220,7 @@ def polygamma(a, x, name=None):
 
 def lbeta(x, name=None):
     """The logarithm of the beta function along the last axis."""
-    lgamma = _ops["lgamma"]
-    return _t.reduce_sum(lgamma(x), -1, False) - lgamma(_t.reduce_sum(x, -1, False))
+    return _t.lbeta(x)
 
 
 _TopK = _namedtuple("TopKV2", ["values", "indices"])

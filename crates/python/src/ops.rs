@@ -140,6 +140,13 @@ ops! {
     leaky_relu(x: TensorArg, slope: f64) -> Tensor = x.0.leaky_relu(slope);
     elu(x: TensorArg, alpha: f64) -> Tensor = x.0.elu(alpha);
     polygamma(x: TensorArg, order: usize) -> Tensor = x.0.polygamma(order);
+    erfinv(x: TensorArg) -> Tensor = x.0.erfinv();
+    ndtri(x: TensorArg) -> Tensor = x.0.ndtri();
+    lbeta(x: TensorArg) -> Tensor = x.0.lbeta();
+    xdivy(x: TensorArg, y: TensorArg) -> Tensor = x.0.xdivy(&y.0);
+    xlog1py(x: TensorArg, y: TensorArg) -> Tensor = x.0.xlog1py(&y.0);
+    cumulative_logsumexp(x: TensorArg, axis: i64, exclusive: bool, reverse: bool) -> Tensor =
+        x.0.cumulative_logsumexp_by(axis, Scan { exclusive, reverse });
     transpose(x: TensorArg, order: Vec<i64>) -> Tensor = x.0.transpose(&order);
     reshape(x: TensorArg, lengths: ShapeArg) -> Tensor = {
         let to = lengths.of(&x.0).map_err(crate::errors::carry)?;
@@ -215,9 +222,16 @@ ops! {
         x.0.triangular_solve(&right.0, transposed);
     solve(x: TensorArg, right: TensorArg) -> Tensor = x.0.solve(&right.0);
     lstsq(x: TensorArg, right: TensorArg) -> Tensor = x.0.lstsq(&right.0);
+    lstsq_regularized(x: TensorArg, right: TensorArg, weight: f64) -> Tensor = x.0.lstsq_regularized(&right.0, weight);
+    cholesky_solve(x: TensorArg, right: TensorArg) -> Tensor = x.0.cholesky_solve(&right.0);
+    pinv(x: TensorArg, rcond: Option<TensorArg>) -> Tensor = match rcond {
+        Some(rcond) => x.0.pinv_by(&rcond.0),
+        None => x.0.pinv(),
+    };
     inv(x: TensorArg) -> Tensor = x.0.inv();
     det(x: TensorArg) -> Tensor = x.0.det();
     slogdet(x: TensorArg) -> (Tensor, Tensor) = x.0.slogdet();
+    logdet(x: TensorArg) -> Tensor = x.0.logdet();
     qr(x: TensorArg) -> (Tensor, Tensor) = x.0.qr();
     eigh(x: TensorArg) -> (Tensor, Tensor) = x.0.eigh();
     svd(x: TensorArg) -> (Tensor, Tensor, Tensor) = x.0.svd();

@@ -3,10 +3,11 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
-use tonnage_core::{OpDef, Result, Source};
+use tonnage_core::{OpDef, Result, Shape, Source};
 use tonnage_ops::linalg;
 
 use crate::dispatch::{OpContext, apply, apply1};
+use crate::make;
 use crate::tensor::Tensor;
 
 impl Tensor {
@@ -68,6 +69,23 @@ impl Tensor {
             Ok([sign, log]) => Ok((sign, log)),
             Err(_) => Err(bad_argument(op.name, "two results are missing", "report this")),
         }
+    }
+
+    /// The logarithm of the determinant of square matrices; NaN where it is negative.
+    ///
+    /// ```
+    /// use tonnage::tensor;
+    /// let matrices = tensor([[[2.0f64, 0.0], [0.0, 3.0]], [[0.0, 1.0], [1.0, 0.0]]])?;
+    /// let logs = matrices.logdet()?.to_vec::<f64>()?;
+    /// assert!((logs[0] - 6.0f64.ln()).abs() < 1e-15 && logs[1].is_nan());
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn logdet(&self) -> Result<Tensor> {
+        let source = Source::here();
+        let (sign, log) = self.slogdet()?;
+        let none = make::fill(f64::NAN.into(), log.dtype(), Shape::scalar(), source)?;
+        sign.less(0)?.where_(&none, &log)
     }
 
     fn factored(&self, op: &'static OpDef, source: Source) -> Result<Tensor> {

@@ -12,6 +12,7 @@ mod select;
 mod shape;
 mod signal;
 mod space;
+mod special;
 
 pub use einsum::einsum;
 pub use elementwise::Elementwise;
