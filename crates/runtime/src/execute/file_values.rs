@@ -67,7 +67,7 @@ impl<'p> ExecutionFrame<'p> {
         let to = self.file_values.get(file_value).cloned().ok_or_else(missing)?;
         let scratch = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
         let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
-        self.lent(&scratch);
+        self.used.lent(&scratch);
         let mut reads = Reads::default();
         let from = self.loads(run, &step.reads, &[], &mut reads)?;
         let mut lent = lender.lend(&reads, &[scratch])?;
@@ -105,7 +105,7 @@ impl<'p> ExecutionFrame<'p> {
         };
         let scratch = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
         let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
-        self.lent(&scratch);
+        self.used.lent(&scratch);
         let mut reads = Reads::default();
         let mut from: SmallVec<[(TensorType, Layout, ReadSource); 2]> = SmallVec::new();
         for id in &node.inputs[1..] {

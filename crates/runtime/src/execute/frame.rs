@@ -73,7 +73,12 @@ impl<'p> ExecutionFrame<'p> {
             spilled: Bytes::ZERO,
             stop: None,
             ticks: None,
-            used: UsedBytes::default(),
+            used: UsedBytes::new(ByteRange {
+                base: arena.0,
+                offset: arena.1,
+                len: plan.arena.as_usize(),
+                align: 1,
+            }),
         }
     }
 
@@ -123,7 +128,7 @@ impl<'p> ExecutionFrame<'p> {
                 if watch {
                     lender.end(byte_range);
                 }
-                self.used.end(byte_range.offset, byte_range.len);
+                self.used.ended(&byte_range);
             }
             if let Some(ticks) = &mut self.ticks {
                 ticks.step();
@@ -132,21 +137,11 @@ impl<'p> ExecutionFrame<'p> {
         Ok(())
     }
 
-    /// Notes that a kernel was lent these bytes of the arena to write.
-    pub fn lent(&mut self, byte_range: &ByteRange) {
-        let end = self.arena.1 + self.plan.arena.as_usize();
-        let inside =
-            byte_range.base == self.arena.0 && (self.arena.1..end).contains(&byte_range.offset);
-        if inside && byte_range.len > 0 {
-            self.used.begin(byte_range.offset, Bytes::of(byte_range.len).rounded());
-        }
-    }
-
     /// Notes what a frame was lent that has run in these bytes of the arena, and what gradients recomputed in it.
     pub fn ran(&mut self, child: &ExecutionFrame) {
         self.recomputed_iterations += child.recomputed_iterations;
         self.spilled += child.spilled;
-        self.used.begin_all(child.arena.1, &child.used);
+        self.used.ran(&child.used);
     }
 
     pub fn buffer(&self, id: tonnage_plan::BufferId) -> ByteRange {

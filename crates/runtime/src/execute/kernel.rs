@@ -45,7 +45,7 @@ impl ExecutionFrame<'_> {
             writes.push(ByteRange { align: ALIGN, ..self.buffer(id) });
         }
         for byte_range in writes.clone() {
-            self.lent(&byte_range);
+            self.used.lent(&byte_range);
         }
         let (mut reads, mut layouts) = (Reads::default(), Vec::new());
         let mut from: SmallVec<[ReadSource; 4]> = SmallVec::new();

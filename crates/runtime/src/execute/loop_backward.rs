@@ -163,7 +163,7 @@ impl<'p> ExecutionFrame<'p> {
         let made = backward.other.iter().map(|byte_range| Ok(*byte_range));
         let made = made.chain(backward.stacked.iter().map(|rows| rows.row(row)));
         let made = made.collect::<Result<SmallVec<[ByteRange; 4]>>>()?;
-        made.iter().for_each(|byte_range| self.lent(byte_range));
+        made.iter().for_each(|byte_range| self.used.lent(byte_range));
         // The same random numbers as the iteration itself.
         let key = self.key_of(plan.spec.of.key, 1, row);
         let arena = (scratch, plan.inner);
@@ -213,7 +213,7 @@ impl<'p> ExecutionFrame<'p> {
                 (None, Some(input)) => self.given(node.inputs[input])?,
                 (Some(at), input) => {
                     let whole = part(scratch, *at, checkpointed.bytes("while_grad")?.as_usize())?;
-                    self.lent(&whole);
+                    self.used.lent(&whole);
                     if let Some(input) = input.filter(|_| plan.spec.handed) {
                         self.gather(lender, node.inputs[input], whole)?;
                     }
@@ -237,7 +237,7 @@ impl<'p> ExecutionFrame<'p> {
     ) -> Result<()> {
         let (layout, from) = (self.layout(id)?, self.read(id)?);
         let size = self.plan.graph.ty(id).dtype.size();
-        self.lent(&to);
+        self.used.lent(&to);
         let mut lent = lender.lend(&[from], &[to])?;
         let (from, to) = (lent.reads[0], &mut lent.writes[0]);
         let mut chunks = to.chunks_exact_mut(size);
@@ -291,7 +291,7 @@ impl<'p> ExecutionFrame<'p> {
         }
         if place != LAST {
             for (from, to) in states.at(place)?.into_iter().zip(states.at(LAST)?) {
-                self.lent(&to);
+                self.used.lent(&to);
                 copy(lender, from, to)?;
             }
         }

@@ -286,7 +286,7 @@ impl<'p> Runner<'p> {
         let mut child = frame.child(condition, arena, inputs.clone(), outputs, key)?;
         self.tell(frame, &mut child, sizes, 0)?;
         child.run(lender, None, false)?;
-        frame.lent(&answer);
+        frame.used.lent(&answer);
         frame.ran(&child);
         // A condition that is an input lies there.
         let byte_range = match &condition.outputs[0] {
@@ -313,7 +313,7 @@ impl<'p> Runner<'p> {
         inputs.extend(self.read.iter().copied());
         let key = frame.key_of(self.plan.spec.key, 1, row);
         let arena = (self.scratch, self.plan.inner);
-        made.iter().for_each(|byte_range| frame.lent(byte_range));
+        made.iter().for_each(|byte_range| frame.used.lent(byte_range));
         let mut child = frame.child(&self.plan.body, arena, inputs, made, key)?;
         self.tell(frame, &mut child, sizes, self.plan.spec.sliced)?;
         child.run(lender, None, false)?;

@@ -51,7 +51,7 @@ impl<'p> ExecutionFrame<'p> {
         let (len, size) = (ty.bytes("region")?.as_usize(), ty.dtype.size());
         let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| undecided(id))?;
         let byte_range = whole.part(0, len, size)?;
-        self.lent(&byte_range);
+        self.used.lent(&byte_range);
         Ok(byte_range)
     }
 
@@ -113,7 +113,7 @@ impl<'p> ExecutionFrame<'p> {
         for (i, id) in node.inputs[1..].iter().enumerate() {
             self.tell(&mut child, i, *id)?;
         }
-        outputs.iter().for_each(|byte_range| self.lent(byte_range));
+        outputs.iter().for_each(|byte_range| self.used.lent(byte_range));
         child.run(lender, None, false)?;
         self.ran(&child);
         for (k, id) in node.outputs.iter().enumerate() {

@@ -113,7 +113,7 @@ impl<'p> ExecutionFrame<'p> {
             let before = if iteration == 0 { START } else { usize::from(after == 0) };
             let state = backward.states.at(before)?;
             if iteration > 0 {
-                state.iter().for_each(|byte_range| self.lent(byte_range));
+                state.iter().for_each(|byte_range| self.used.lent(byte_range));
                 file.read(lender, iteration, &state)?;
             }
             self.backward_step(lender, backward, iteration, before, after)?;
@@ -160,7 +160,7 @@ impl<'p> ExecutionFrame<'p> {
             return Ok((file, iterations));
         }
         for (from, to) in states.at(place)?.into_iter().zip(states.at(LAST)?) {
-            self.lent(&to);
+            self.used.lent(&to);
             copy(lender, from, to)?;
         }
         Ok((file, iteration))

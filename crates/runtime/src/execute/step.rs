@@ -218,11 +218,11 @@ impl<'p> ExecutionFrame<'p> {
     ) -> Result<()> {
         let outputs = writes.len();
         for byte_range in &writes {
-            self.lent(byte_range);
+            self.used.lent(byte_range);
         }
         if let Some(id) = scratch {
             let byte_range = ByteRange { align: ALIGN, ..self.buffer(id) };
-            self.lent(&byte_range);
+            self.used.lent(&byte_range);
             writes.push(byte_range);
         }
         let mut reads = Reads::default();

@@ -33,7 +33,7 @@ impl<'p> ExecutionFrame<'p> {
             }
             Transfer::Read => {
                 let byte_range = self.written(made, &self.placed(made)?.layout.sizes)?;
-                self.lent(&byte_range);
+                self.used.lent(&byte_range);
                 let at = self.in_file(first)?;
                 lane.begin(made.index(), at, lender.loan(byte_range, true)?)
             }

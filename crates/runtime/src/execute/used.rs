@@ -9,9 +9,11 @@ use std::ops::Range;
 
 use tonnage_core::bytes::Bytes;
 
-/// Bytes that kernels were lent.
-#[derive(Default)]
+use crate::lend::ByteRange;
+
+/// Bytes that kernels were lent of an arena.
 pub struct UsedBytes {
+    arena: ByteRange,
     /// What was lent and still lives: where it starts, and its bytes.
     live: Vec<(usize, Bytes)>,
     now: Bytes,
@@ -20,6 +22,17 @@ pub struct UsedBytes {
 }
 
 impl UsedBytes {
+    /// Nothing yet of this arena.
+    pub fn new(arena: ByteRange) -> UsedBytes {
+        UsedBytes {
+            arena,
+            live: Vec::new(),
+            now: Bytes::ZERO,
+            at_once: Bytes::ZERO,
+            touched: Vec::new(),
+        }
+    }
+
     /// The most that lived at the same time.
     pub fn at_once(&self) -> Bytes {
         self.at_once
@@ -30,24 +43,38 @@ impl UsedBytes {
         Bytes::of(self.touched.iter().map(Range::len).sum())
     }
 
+    /// Notes that a kernel was lent these bytes to write; bytes outside of the arena are not counted here.
+    pub fn lent(&mut self, byte_range: &ByteRange) {
+        let ByteRange { base, offset, len, .. } = self.arena;
+        let inside = byte_range.base == base && (offset..offset + len).contains(&byte_range.offset);
+        if inside && byte_range.len > 0 {
+            self.begin(byte_range.offset, Bytes::of(byte_range.len).rounded());
+        }
+    }
+
+    /// Notes that whatever lives in a buffer of the arena ends.
+    pub fn ended(&mut self, buffer: &ByteRange) {
+        self.end(buffer.offset, buffer.len);
+    }
+
+    /// Notes what a body or a branch was lent of its own arena, which is one block of this one.
+    pub fn ran(&mut self, child: &UsedBytes) {
+        child.touched.iter().for_each(|range| self.touch(range.clone()));
+        if !child.touched.is_empty() {
+            self.live_from(child.arena.offset, child.touched());
+        }
+    }
+
     /// Bytes from an offset on; a part of something that lives is no more, and what grows is as much more.
-    pub fn begin(&mut self, offset: usize, bytes: Bytes) {
+    fn begin(&mut self, offset: usize, bytes: Bytes) {
         // A part was touched with the whole. Rounded on its own, a row would reach beyond it.
         if !self.live_from(offset, bytes) {
             self.touch(offset..offset + bytes.as_usize());
         }
     }
 
-    /// What a body or a branch was lent of its own arena, which starts here and is one block of this one.
-    pub fn begin_all(&mut self, start: usize, child: &UsedBytes) {
-        child.touched.iter().for_each(|range| self.touch(range.clone()));
-        if !child.touched.is_empty() {
-            self.live_from(start, child.touched());
-        }
-    }
-
-    /// Whatever lives in a buffer.
-    pub fn end(&mut self, offset: usize, len: usize) {
+    /// Whatever lives in these bytes ends.
+    fn end(&mut self, offset: usize, len: usize) {
         let now = &mut self.now;
         self.live.retain(|(at, bytes)| {
             let inside = (offset..offset + len).contains(at);
@@ -96,6 +123,11 @@ impl UsedBytes {
 mod tests {
     use super::*;
 
+    /// Nothing yet of an arena of 4 KiB.
+    fn unused() -> UsedBytes {
+        UsedBytes::new(ByteRange { base: 0, offset: 0, len: 4096, align: 1 })
+    }
+
     /// The same figures by a list of all cache lines.
     #[test]
     fn touched_bytes_are_those_of_a_list_of_all_of_them() {
@@ -105,7 +137,7 @@ mod tests {
             ((seed >> 33) % most) as usize
         };
         for _ in 0..200 {
-            let (mut used, mut list) = (UsedBytes::default(), vec![false; 64]);
+            let (mut used, mut list) = (unused(), vec![false; 64]);
             for _ in 0..draw(12) {
                 let (start, lines) = (draw(56), 1 + draw(8));
                 used.begin(start * 64, Bytes::of(lines * 64));
@@ -119,14 +151,14 @@ mod tests {
 
     #[test]
     fn what_has_ended_counts_among_the_touched_bytes_alone() {
-        let mut used = UsedBytes::default();
+        let mut used = unused();
         used.begin(0, Bytes::new(128));
         used.begin(64, Bytes::new(128)); // a row of the first, which does not reach beyond it
         used.end(0, 128);
         used.begin(128, Bytes::new(64));
         assert_eq!((used.at_once().get(), used.touched().get()), (128, 192));
-        let mut outer = UsedBytes::default();
-        outer.begin_all(0, &used);
+        let mut outer = unused();
+        outer.ran(&used);
         assert_eq!((outer.at_once().get(), outer.touched().get()), (192, 192));
     }
 }
