@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::bytes::Bytes;
-use tonnage_core::dim::{Dim, Symbol};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::{TensorType, ValueId};
 use tonnage_plan::{At, Placed, Plan, Run, StepMemory};
 
 use super::recipe_inputs::InputGenerators;
+use super::sizes::DecidedSizes;
 use super::state_file::StateFile;
 use super::used::UsedBytes;
 use crate::interrupt::Stop;
@@ -35,7 +35,7 @@ pub struct ExecutionFrame<'p> {
     /// Layouts of values whose size the data decided.
     pub layouts: HashMap<ValueId, Layout>,
     /// Sizes that the data decided.
-    pub decided: Vec<(Symbol, usize)>,
+    pub sizes: DecidedSizes,
     /// Iterations of loops that gradients recomputed, in regions too.
     pub recomputed_iterations: u64,
     /// States of loops that wait for their gradients, by the value that stands for them.
@@ -67,7 +67,7 @@ impl<'p> ExecutionFrame<'p> {
             brought: InputGenerators::new(),
             file_values: Vec::new(),
             layouts: HashMap::new(),
-            decided: Vec::new(),
+            sizes: DecidedSizes::default(),
             recomputed_iterations: 0,
             states: Vec::new(),
             spilled: Bytes::ZERO,
@@ -180,22 +180,12 @@ impl<'p> ExecutionFrame<'p> {
 
     /// A value's type, with the sizes that the data decided.
     pub fn ty(&self, id: ValueId) -> TensorType {
-        self.plan.graph.ty(id).substitute(&|s| self.find(s))
-    }
-
-    pub fn find(&self, symbol: &Symbol) -> Option<Dim> {
-        self.decided.iter().find(|(s, _)| s == symbol).map(|(_, n)| Dim::Known(*n))
+        self.sizes.ty(self.plan.graph.ty(id))
     }
 
     /// Remembers what a kernel said of its output's sizes.
     pub fn decide(&mut self, id: ValueId, sizes: &[usize]) {
-        for (dim, size) in self.plan.graph.ty(id).shape.iter().zip(sizes) {
-            dim.symbols(&mut |symbol| {
-                if *dim == Dim::symbol(symbol.clone()) && self.find(symbol).is_none() {
-                    self.decided.push((symbol.clone(), *size));
-                }
-            });
-        }
+        self.sizes.decide(self.plan.graph.ty(id), sizes);
         self.layouts.insert(id, Layout::contiguous(tonnage_core::Sizes::from(sizes)));
     }
 }

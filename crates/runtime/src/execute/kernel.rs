@@ -31,7 +31,7 @@ impl ExecutionFrame<'_> {
         let (attrs, call) = match planned {
             Some(call) => (&node.attrs, call),
             None => {
-                decided_attrs = node.attrs.substitute(&|s| self.find(s));
+                decided_attrs = self.sizes.attrs(&node.attrs);
                 decided = self.decided_call(node, &decided_attrs)?;
                 (&decided_attrs, &decided)
             }

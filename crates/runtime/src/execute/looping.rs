@@ -346,7 +346,7 @@ impl<'p> Runner<'p> {
         let graph = &plan.graph;
         for (id, sizes) in graph.inputs.iter().zip(sizes.iter().flatten()) {
             if graph.ty(*id).shape.sizes().is_none() {
-                child.decided.retain(|(s, _)| !names(graph.ty(*id), s));
+                child.sizes.forget(graph.ty(*id));
                 child.decide(*id, sizes);
             }
         }
@@ -374,12 +374,6 @@ impl<'p> Runner<'p> {
         }
         Ok(())
     }
-}
-
-fn names(ty: &tonnage_core::TensorType, symbol: &tonnage_core::Symbol) -> bool {
-    let mut found = false;
-    ty.shape.iter().for_each(|dim| dim.symbols(&mut |s| found |= s == symbol));
-    found
 }
 
 /// Rows of inputs: where they lie, or computed now.

@@ -13,6 +13,7 @@ mod loop_backward;
 mod looping;
 mod recipe_inputs;
 mod region;
+mod sizes;
 mod state_file;
 mod step;
 mod transfer;

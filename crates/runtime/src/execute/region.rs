@@ -67,7 +67,7 @@ impl<'p> ExecutionFrame<'p> {
     ) -> Result<ExecutionFrame<'p>> {
         let arena = part(scratch, at, plan.arena.as_usize())?;
         let mut child = ExecutionFrame::new(plan, (arena.base, arena.offset), inputs, outputs, key);
-        child.decided.clone_from(&self.decided);
+        child.sizes.clone_from(&self.sizes);
         child.brought.clone_from(&self.brought);
         child.stop = self.stop_inside();
         Ok(child)

@@ -84,7 +84,7 @@ impl<'p> ExecutionFrame<'p> {
         let Lower::View(view) = node.op.lower else { return Ok(()) };
         let (input, output) = (node.inputs[0], node.outputs[0]);
         let types = [self.ty(input)];
-        let attrs = node.attrs.substitute(&|s| self.find(s));
+        let attrs = self.sizes.attrs(&node.attrs);
         let call = Call { op: node.op.name, inputs: &types, attrs: &attrs, regions: &[] };
         sizes_fit(node, &call)?;
         let layout = view(&call, &self.layout(input)?).ok_or_else(|| {
@@ -99,7 +99,7 @@ impl<'p> ExecutionFrame<'p> {
     fn tile_anew(&mut self, lender: &mut Lender, step: &Step, planned: &TileRun) -> Result<()> {
         let node = self.node(step)?;
         let types: SmallVec<[TensorType; 4]> = node.inputs.iter().map(|id| self.ty(*id)).collect();
-        let attrs = node.attrs.substitute(&|s| self.find(s));
+        let attrs = self.sizes.attrs(&node.attrs);
         let call = Call { op: node.op.name, inputs: &types, attrs: &attrs, regions: &[] };
         let whole = step.writes.as_slice() == node.outputs.as_slice();
         let made_by_tile =
