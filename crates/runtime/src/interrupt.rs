@@ -37,8 +37,6 @@ pub fn set_question(question: fn() -> bool) {
 #[derive(Debug, Clone)]
 pub(crate) struct Stop {
     shared: Arc<InterruptState>,
-    /// Whether a step has begun that updates variables: then only the loop that does may stop, between iterations.
-    pub iterations_only: bool,
 }
 
 #[derive(Debug)]
@@ -76,7 +74,7 @@ impl Stop {
             since: Instant::now(),
             next: AtomicU64::new(first.as_millis() as u64),
         };
-        Some(Stop { shared: Arc::new(shared), iterations_only: false })
+        Some(Stop { shared: Arc::new(shared) })
     }
 
     /// Steps run elsewhere from here on: the caller asks.

@@ -13,8 +13,8 @@ use tonnage_plan::{At, Placed, Plan, Run, StepMemory};
 use super::recipe_inputs::InputGenerators;
 use super::sizes::DecidedSizes;
 use super::state_file::StateFile;
+use super::stop_points::StopPoints;
 use super::used::UsedBytes;
-use crate::interrupt::Stop;
 use crate::lend::{ByteRange, Lender};
 use crate::spill::{DiskLane, FileValue};
 use crate::timeline::Ticks;
@@ -42,8 +42,8 @@ pub struct ExecutionFrame<'p> {
     pub states: Vec<(ValueId, StateFile)>,
     /// What was written to files of states, in regions too.
     pub spilled: Bytes,
-    /// Whether it should stop; `None` where the call cannot be interrupted.
-    pub stop: Option<Stop>,
+    /// Where it may be stopped.
+    pub stop: StopPoints,
     /// When its steps ended, where that is recorded.
     pub ticks: Option<Ticks>,
     /// What kernels were lent of the arena.
@@ -71,7 +71,7 @@ impl<'p> ExecutionFrame<'p> {
             recomputed_iterations: 0,
             states: Vec::new(),
             spilled: Bytes::ZERO,
-            stop: None,
+            stop: StopPoints::default(),
             ticks: None,
             used: UsedBytes::new(ByteRange {
                 base: arena.0,
@@ -103,10 +103,7 @@ impl<'p> ExecutionFrame<'p> {
                 self.read_ahead(at + 1);
             }
             let updates = step.memory == StepMemory::Updates;
-            if let Some(stop) = &mut self.stop {
-                stop.check()?;
-                stop.iterations_only = updates;
-            }
+            self.stop.before_step(updates)?;
             let source = self.plan.graph.nodes.get(step.node).map(|n| n.source);
             let ran = match (&step.run, &mut lane) {
                 (Run::Transfer(transfer), Some(lane)) => {
@@ -120,9 +117,7 @@ impl<'p> ExecutionFrame<'p> {
                 Some(source) => e.at(source),
                 None => e,
             })?;
-            if updates {
-                self.stop = None; // from here on it runs to its end
-            }
+            self.stop.after_step(updates);
             for id in &step.ends {
                 let byte_range = self.buffer(*id);
                 if watch {

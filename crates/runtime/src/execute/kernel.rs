@@ -68,7 +68,7 @@ impl ExecutionFrame<'_> {
             }
             _ => None,
         };
-        let (stop, graph) = (self.stop_inside(), &self.plan.graph);
+        let (stop, graph) = (self.stop.inside_step(), &self.plan.graph);
         let real: SmallVec<[Sizes; 2]> = {
             let lent = lender.lend(&reads, &writes)?;
             let inputs: SmallVec<[In; 4]> = from
@@ -106,7 +106,7 @@ impl ExecutionFrame<'_> {
             if let (Some(epilogue), Some(sources)) = (&mut epilogue, &sources) {
                 epilogue.resolve(sources)?;
             }
-            pool().run_until(cost, stop.as_ref(), |workers| {
+            pool().run_until(cost, stop, |workers| {
                 (kernel.run)(&mut Kernel {
                     attrs,
                     inputs: &inputs,

@@ -11,7 +11,6 @@ use tonnage_plan::{CheckpointPolicy, LoopPlan, OutputPlan, Sliced, Step, TileRea
 
 use super::frame::ExecutionFrame;
 use super::region::{ByteRanges, copy, part, seconds, span, undecided};
-use crate::interrupt::Stop;
 use crate::lend::{ByteRange, Lender};
 
 /// A loop as it runs: all but its state.
@@ -104,7 +103,7 @@ impl<'p> ExecutionFrame<'p> {
             _ => None,
         };
         while iteration < limit && runner.holds(self, lender, &places.current, &sizes, iteration)? {
-            if let Some(Err(stopped)) = self.stop.as_ref().map(Stop::check) {
+            if let Err(stopped) = self.stop.between_iterations() {
                 // Variables that are carried have the values of the last whole iteration.
                 for (now, home) in places.current.iter().zip(&homes) {
                     copy(lender, *now, *home)?;

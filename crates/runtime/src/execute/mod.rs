@@ -16,6 +16,7 @@ mod region;
 mod sizes;
 mod state_file;
 mod step;
+mod stop_points;
 mod transfer;
 mod used;
 
@@ -51,6 +52,7 @@ pub use headroom::{Headroom, plan_once};
 pub use recipe_inputs::{InputGenerators, Specs};
 
 use frame::ExecutionFrame;
+use stop_points::StopPoints;
 
 /// What a run took, as the executor saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,8 +182,9 @@ fn watched<'p>(
     frame: &mut ExecutionFrame<'p>,
     go: impl FnOnce(&mut ExecutionFrame<'p>) -> Result<()> + Send,
 ) -> Result<()> {
-    frame.stop = Stop::of_call();
-    match (frame.plan.calls_host, frame.stop.clone()) {
+    let stop = Stop::of_call();
+    frame.stop = StopPoints::new(stop.clone());
+    match (frame.plan.calls_host, stop) {
         (true, _) => go(frame),
         (false, None) => pool().inside(|| go(frame)),
         (false, Some(stop)) => pool()

@@ -69,7 +69,7 @@ impl<'p> ExecutionFrame<'p> {
         let mut child = ExecutionFrame::new(plan, (arena.base, arena.offset), inputs, outputs, key);
         child.sizes.clone_from(&self.sizes);
         child.brought.clone_from(&self.brought);
-        child.stop = self.stop_inside();
+        child.stop = self.stop.of_region();
         Ok(child)
     }
 

@@ -19,7 +19,6 @@ use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 use super::frame::ExecutionFrame;
 use super::recipe_inputs::InputGenerators;
 use super::region::span;
-use crate::interrupt::Stop;
 use crate::lend::{ByteRange, Lender};
 use crate::pool::pool;
 
@@ -44,11 +43,6 @@ impl<'p> ExecutionFrame<'p> {
                 Err(ErrorKind::BadGraph { what }.into())
             }
         }
-    }
-
-    /// What stops the work of a step before its end: nothing where it updates a variable.
-    pub(super) fn stop_inside(&self) -> Option<Stop> {
-        self.stop.clone().filter(|stop| !stop.iterations_only)
     }
 
     pub fn node(&self, step: &Step) -> Result<&'p Node> {
@@ -231,7 +225,7 @@ impl<'p> ExecutionFrame<'p> {
         let sources = sources(run, &from, &lent.reads);
         let (outs, rest) = lent.writes.split_at_mut(outputs);
         let scratch: &mut [u8] = rest.first_mut().map_or(nothing(), |s| &mut **s);
-        pool().run_until(cost, self.stop_inside().as_ref(), |workers| {
+        pool().run_until(cost, self.stop.inside_step(), |workers| {
             tile::run(&run.program, &run.domain, &sources, outs, scratch, workers)
         })
     }
