@@ -100,7 +100,7 @@ impl<'p> ExecutionFrame<'p> {
         let to = self.file_values.get(file_value).cloned().ok_or_else(missing)?;
         let table = step.streamed.first().ok_or_else(missing)?.recipe.clone();
         let (generator, _) = table.as_stored().ok_or_else(missing)?;
-        let Generator::Stored { elements: old, dtype } = self.fixed(generator) else {
+        let Generator::Stored { elements: old, dtype } = self.generators.bind(generator) else {
             return Err(missing());
         };
         let scratch = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });

@@ -10,7 +10,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::{TensorType, ValueId};
 use tonnage_plan::{At, Placed, Plan, Run, StepMemory};
 
-use super::recipe_inputs::InputGenerators;
+use super::generators::Generators;
 use super::sizes::DecidedSizes;
 use super::state_file::StateFile;
 use super::stop_points::StopPoints;
@@ -26,10 +26,8 @@ pub struct ExecutionFrame<'p> {
     pub arena: (usize, usize),
     pub inputs: SmallVec<[ByteRange; 8]>,
     pub outputs: SmallVec<[ByteRange; 4]>,
-    /// What random ops are made of.
-    pub key: [u32; 2],
-    /// What the inputs of the call bring, to bodies and branches too.
-    pub brought: InputGenerators,
+    /// What random ops draw, and what the inputs of the call bring.
+    pub generators: Generators<'p>,
     /// Where values go that outlive the call in files; none in regions.
     pub file_values: Vec<Arc<FileValue>>,
     /// Layouts of values whose size the data decided.
@@ -56,15 +54,14 @@ impl<'p> ExecutionFrame<'p> {
         arena: (usize, usize),
         inputs: SmallVec<[ByteRange; 8]>,
         outputs: SmallVec<[ByteRange; 4]>,
-        key: [u32; 2],
+        generators: Generators<'p>,
     ) -> ExecutionFrame<'p> {
         ExecutionFrame {
             plan,
             arena,
             inputs,
             outputs,
-            key,
-            brought: InputGenerators::new(),
+            generators,
             file_values: Vec::new(),
             layouts: HashMap::new(),
             sizes: DecidedSizes::default(),

@@ -53,7 +53,7 @@ impl ExecutionFrame<'_> {
             let streamed = step.streamed.iter().find(|streamed| streamed.input == from.len());
             if let Some((generator, layout)) = streamed.and_then(|s| s.recipe.as_stored()) {
                 layouts.push(layout.clone());
-                from.push(ReadSource::Generator(self.fixed(generator)));
+                from.push(ReadSource::Generator(self.generators.bind(generator)));
                 continue;
             }
             layouts.push(self.layout(*id)?);

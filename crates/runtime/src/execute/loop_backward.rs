@@ -165,9 +165,9 @@ impl<'p> ExecutionFrame<'p> {
         let made = made.collect::<Result<SmallVec<[ByteRange; 4]>>>()?;
         made.iter().for_each(|byte_range| self.used.lent(byte_range));
         // The same random numbers as the iteration itself.
-        let key = self.key_of(plan.spec.of.key, 1, row);
+        let generators = self.generators.of_region(Some(plan.spec.of.key), 1, row);
         let arena = (scratch, plan.inner);
-        let mut child = self.child(&plan.step, arena, inputs, made, key)?;
+        let mut child = self.child(&plan.step, arena, inputs, made, generators)?;
         child.run(lender, None, false)?;
         self.ran(&child);
         std::mem::swap(&mut backward.now, &mut backward.other);

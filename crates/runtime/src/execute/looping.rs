@@ -278,11 +278,12 @@ impl<'p> Runner<'p> {
     ) -> Result<bool> {
         let Some(condition) = &self.plan.condition else { return Ok(true) };
         let answer = part(self.scratch, self.plan.answer, 1)?;
-        let key = frame.key_of(self.plan.spec.key, 0, self.row(iteration));
+        let generators =
+            frame.generators.of_region(Some(self.plan.spec.key), 0, self.row(iteration));
         let inputs: ByteRanges = state.iter().chain(&self.read).copied().collect();
         let arena = (self.scratch, self.plan.inner);
         let outputs = SmallVec::from_iter([answer]);
-        let mut child = frame.child(condition, arena, inputs.clone(), outputs, key)?;
+        let mut child = frame.child(condition, arena, inputs.clone(), outputs, generators)?;
         self.tell(frame, &mut child, sizes, 0)?;
         child.run(lender, None, false)?;
         frame.used.lent(&answer);
@@ -310,10 +311,10 @@ impl<'p> Runner<'p> {
         let mut inputs: ByteRanges = state.into();
         inputs.extend(self.rows(frame, lender, row)?);
         inputs.extend(self.read.iter().copied());
-        let key = frame.key_of(self.plan.spec.key, 1, row);
+        let generators = frame.generators.of_region(Some(self.plan.spec.key), 1, row);
         let arena = (self.scratch, self.plan.inner);
         made.iter().for_each(|byte_range| frame.used.lent(byte_range));
-        let mut child = frame.child(&self.plan.body, arena, inputs, made, key)?;
+        let mut child = frame.child(&self.plan.body, arena, inputs, made, generators)?;
         self.tell(frame, &mut child, sizes, self.plan.spec.sliced)?;
         child.run(lender, None, false)?;
         frame.ran(&child);

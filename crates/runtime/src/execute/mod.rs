@@ -7,6 +7,7 @@
 
 mod file_values;
 mod frame;
+mod generators;
 mod headroom;
 mod kernel;
 mod loop_backward;
@@ -52,6 +53,7 @@ pub use headroom::{Headroom, plan_once};
 pub use recipe_inputs::{InputGenerators, Specs};
 
 use frame::ExecutionFrame;
+use generators::Generators;
 use stop_points::StopPoints;
 
 /// What a run took, as the executor saw it.
@@ -109,7 +111,8 @@ pub fn execute_with(
         false => Some(SpillFile::create(plan.disk)?),
     };
     let file_values = file_values::places(plan)?;
-    let brought = &file_values::with_places(plan, brought, &file_values);
+    let brought = file_values::with_places(plan, brought, &file_values);
+    let generators = Generators::new(key, &brought);
     // What is pinned stays when room has to be made for the arena.
     let mut pins = CallPins::new(plan, inputs, &plan.written, mark)?;
     let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
@@ -135,8 +138,7 @@ pub fn execute_with(
                 align: 1,
             });
         }
-        let mut frame = ExecutionFrame::new(plan, (base, 0), given, outputs, key);
-        frame.brought = brought.clone();
+        let mut frame = ExecutionFrame::new(plan, (base, 0), given, outputs, generators);
         frame.file_values = file_values;
         frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len()));
         let top = plan.inputs + plan.own_outputs();
@@ -160,7 +162,7 @@ pub fn execute_with(
         (Measured { used, at_once, obtained, recomputed_iterations, spilled: ran? }, frame.layouts)
     };
     drop(pins);
-    let made = collect(plan, inputs, arena, results, &decided, (key, brought), mark)?;
+    let made = collect(plan, inputs, arena, results, &decided, generators, mark)?;
     Ok((made, measured))
 }
 
@@ -257,7 +259,7 @@ fn collect(
     arena: Arena,
     results: SmallVec<[Buffer; 2]>,
     decided: &HashMap<ValueId, Layout>,
-    (key, brought): ([u32; 2], &InputGenerators),
+    generators: Generators,
     mark: Mark,
 ) -> Result<Arrays> {
     let retained: Vec<(std::ops::Range<usize>, Owner)> = plan
@@ -305,9 +307,7 @@ fn collect(
             }
             // A cast in place leaves another dtype in the input's bytes.
             OutputPlan::Input { input, layout } => inputs[*input].view_as(dtype, real(layout)),
-            OutputPlan::Recipe(recipe) => {
-                Array::from_recipe(step::fixed_recipe(recipe, key, brought))
-            }
+            OutputPlan::Recipe(recipe) => Array::from_recipe(generators.bind_recipe(recipe)),
             OutputPlan::Given => return Err(missing()),
         });
     }

@@ -11,7 +11,7 @@ use tonnage_core::recipe::Key;
 use tonnage_plan::{At, BranchPlan, Plan, Step};
 
 use super::frame::ExecutionFrame;
-use super::step::mix;
+use super::generators::Generators;
 use crate::lend::{ByteRange, Lender};
 
 /// Regions of several values.
@@ -24,16 +24,6 @@ impl<'p> ExecutionFrame<'p> {
             Some(id) => self.buffer(id),
             None => ByteRange { base: self.arena.0, offset: self.arena.1, len: 0, align: 1 },
         }
-    }
-
-    /// What the random ops of a region are made of: the same each time that region is run for that row.
-    pub(super) fn key_of(&self, key: Key, region: u32, row: u64) -> [u32; 2] {
-        // Regions are told apart from random ops by the highest bit.
-        let own = match key {
-            Key::Fixed(key) => mix(key, 1 << 31, 0),
-            Key::PerCall(n) => mix(self.key, 1 << 31 | n, 0),
-        };
-        mix(own, region, row)
     }
 
     /// The bytes of a value that a region takes; none of a recipe, which it computes as it reads it.
@@ -63,12 +53,12 @@ impl<'p> ExecutionFrame<'p> {
         (scratch, at): (ByteRange, Bytes),
         inputs: ByteRanges,
         outputs: SmallVec<[ByteRange; 4]>,
-        key: [u32; 2],
+        generators: Generators<'p>,
     ) -> Result<ExecutionFrame<'p>> {
         let arena = part(scratch, at, plan.arena.as_usize())?;
-        let mut child = ExecutionFrame::new(plan, (arena.base, arena.offset), inputs, outputs, key);
+        let mut child =
+            ExecutionFrame::new(plan, (arena.base, arena.offset), inputs, outputs, generators);
         child.sizes.clone_from(&self.sizes);
-        child.brought.clone_from(&self.brought);
         child.stop = self.stop.of_region();
         Ok(child)
     }
@@ -107,9 +97,9 @@ impl<'p> ExecutionFrame<'p> {
             seconds(&branch.second, &homes, scratch)?.into_iter().collect();
         let inputs =
             node.inputs[1..].iter().map(|id| self.given(*id)).collect::<Result<ByteRanges>>()?;
-        let key = key.map_or(self.key, |key| self.key_of(key, 2, chosen as u64));
+        let generators = self.generators.of_region(key, 2, chosen as u64);
         let arena = (scratch, branch.inner);
-        let mut child = self.child(&branch.plan, arena, inputs, outputs.clone(), key)?;
+        let mut child = self.child(&branch.plan, arena, inputs, outputs.clone(), generators)?;
         for (i, id) in node.inputs[1..].iter().enumerate() {
             self.tell(&mut child, i, *id)?;
         }

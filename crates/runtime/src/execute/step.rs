@@ -1,14 +1,11 @@
 //! One step: its byte ranges lent, its kernel run.
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
-use tonnage_core::philox;
-use tonnage_core::recipe::{Generator, Key, Recipe};
+use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, Cost, Lower};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Close, Form};
@@ -17,7 +14,6 @@ use tonnage_cpu::tile;
 use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 
 use super::frame::ExecutionFrame;
-use super::recipe_inputs::InputGenerators;
 use super::region::span;
 use crate::lend::{ByteRange, Lender};
 use crate::pool::pool;
@@ -241,7 +237,9 @@ impl<'p> ExecutionFrame<'p> {
         let mut from = SmallVec::new();
         for (read, form) in run.reads.iter().zip(&run.program.loads) {
             from.push(match read {
-                TileRead::Generator(generator, _) => ReadSource::Generator(self.fixed(generator)),
+                TileRead::Generator(generator, _) => {
+                    ReadSource::Generator(self.generators.bind(generator))
+                }
                 TileRead::Input(i, _) => {
                     let mut byte_range = self.read(inputs[*i])?;
                     if *form == Form::Bits {
@@ -254,11 +252,6 @@ impl<'p> ExecutionFrame<'p> {
         Ok(from)
     }
 
-    /// A generator with the key of this run.
-    pub(super) fn fixed(&self, generator: &Generator) -> Generator {
-        fixed(generator, self.key, &self.brought)
-    }
-
     /// Has the system begin to read what the next step reads from a file that reads one as it goes, from step `from`
     /// on: between two layers too the disk is busy while this machine computes.
     pub(super) fn read_ahead(&self, from: usize) {
@@ -268,7 +261,7 @@ impl<'p> ExecutionFrame<'p> {
         let Some(step) = later.find(|step| !step.streamed.is_empty()) else { return };
         for streamed in &step.streamed {
             let Some((generator, layout)) = streamed.recipe.as_stored() else { continue };
-            if let Generator::Stored { elements, dtype } = self.fixed(generator) {
+            if let Generator::Stored { elements, dtype } = self.generators.bind(generator) {
                 elements.0.ahead(layout.offset as u64, FIRST / dtype.size());
             }
         }
@@ -278,35 +271,6 @@ impl<'p> ExecutionFrame<'p> {
 /// Scratch of no bytes, at an address that suits the elements that a kernel may take it for.
 pub(super) fn nothing<'a>() -> &'a mut [u8] {
     bytemuck::cast_slice_mut::<u128, u8>(&mut [])
-}
-
-/// A generator with the key of a run, or what the run brings for it.
-fn fixed(generator: &Generator, key: [u32; 2], given: &InputGenerators) -> Generator {
-    match *generator {
-        Generator::Given { number, .. } => given.get(number as usize).unwrap_or(generator).clone(),
-        Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
-            Generator::Random { key: Key::Fixed(mix(key, n, 0)), distribution, dtype }
-        }
-        _ => generator.clone(),
-    }
-}
-
-/// A recipe that leaves a run: its random numbers are those of that run, whenever it is read.
-pub fn fixed_recipe(recipe: &Arc<Recipe>, key: [u32; 2], given: &InputGenerators) -> Arc<Recipe> {
-    if recipe.sources.iter().all(|(g, _)| fixed(g, key, given) == *g) {
-        return recipe.clone();
-    }
-    let mut made = (**recipe).clone();
-    for (generator, _) in &mut made.sources {
-        *generator = fixed(generator, key, given);
-    }
-    Arc::new(made)
-}
-
-/// A key of its own for the n-th random op, or the n-th region, in its i-th iteration.
-pub fn mix(key: [u32; 2], n: u32, i: u64) -> [u32; 2] {
-    let words = philox::block(key, [n, i as u32, (i >> 32) as u32, 0x746f_6e6e]);
-    [words[0], words[1]]
 }
 
 /// Byte ranges that a step is lent to read.

@@ -1,0 +1,65 @@
+//! What the generators of a plan are in one run: random numbers of its key, and what the inputs of the call bring.
+
+use std::sync::Arc;
+
+use tonnage_core::philox;
+use tonnage_core::recipe::{Generator, Key, Recipe};
+
+use super::recipe_inputs::InputGenerators;
+
+/// The key of a run and what its call brings, which is the call's in bodies and branches too.
+#[derive(Clone, Copy)]
+pub struct Generators<'p> {
+    key: [u32; 2],
+    given: &'p InputGenerators,
+}
+
+impl<'p> Generators<'p> {
+    /// Those of a run.
+    pub fn new(key: [u32; 2], given: &'p InputGenerators) -> Generators<'p> {
+        Generators { key, given }
+    }
+
+    /// Those of a region: the same random numbers each time that it is run for that row. Without a key of its own it
+    /// draws those of this run.
+    pub fn of_region(&self, key: Option<Key>, region: u32, row: u64) -> Generators<'p> {
+        // Regions are told apart from random ops by the highest bit.
+        let own = match key {
+            None => return *self,
+            Some(Key::Fixed(key)) => mix(key, 1 << 31, 0),
+            Some(Key::PerCall(n)) => mix(self.key, 1 << 31 | n, 0),
+        };
+        Generators { key: mix(own, region, row), given: self.given }
+    }
+
+    /// A planned generator with the key of this run, or what the call brings for it.
+    pub fn bind(&self, planned: &Generator) -> Generator {
+        match *planned {
+            Generator::Given { number, .. } => {
+                self.given.get(number as usize).unwrap_or(planned).clone()
+            }
+            Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
+                Generator::Random { key: Key::Fixed(mix(self.key, n, 0)), distribution, dtype }
+            }
+            _ => planned.clone(),
+        }
+    }
+
+    /// A recipe that leaves a run: its random numbers are those of that run, whenever it is read.
+    pub fn bind_recipe(&self, planned: &Arc<Recipe>) -> Arc<Recipe> {
+        if planned.sources.iter().all(|(generator, _)| self.bind(generator) == *generator) {
+            return planned.clone();
+        }
+        let mut made = (**planned).clone();
+        for (generator, _) in &mut made.sources {
+            *generator = self.bind(generator);
+        }
+        Arc::new(made)
+    }
+}
+
+/// A key of its own for the n-th random op, or the n-th region, in its i-th iteration.
+fn mix(key: [u32; 2], n: u32, i: u64) -> [u32; 2] {
+    let words = philox::block(key, [n, i as u32, (i >> 32) as u32, 0x746f_6e6e]);
+    [words[0], words[1]]
+}
