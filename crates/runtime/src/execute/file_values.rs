@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::bytes::ALIGN;
 use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::Builder;
@@ -29,7 +28,7 @@ use super::recipe_inputs::{InputGenerators, Specs};
 use super::step::{ReadSource, Reads, nothing, sources};
 use super::{execute_with, missing, plan_once};
 use crate::array::Array;
-use crate::lend::{ByteRange, Lender};
+use crate::lend::Lender;
 use crate::machine::target;
 use crate::pool::pool;
 use crate::spill::FileValue;
@@ -65,14 +64,14 @@ impl<'p> ExecutionFrame<'p> {
         file_value: usize,
     ) -> Result<()> {
         let to = self.file_values.get(file_value).cloned().ok_or_else(missing)?;
-        let scratch = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
+        let scratch = self.places.scratch(step.scratch);
         let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
         self.used.lent(&scratch);
         let mut reads = Reads::default();
         let from = self.loads(run, &step.reads, &[], &mut reads)?;
         let mut lent = lender.lend(&reads, &[scratch])?;
         let all = sources(run, &from, &lent.reads);
-        let size = self.plan.file_values[file_value].dtype.size();
+        let size = self.places.plan().file_values[file_value].dtype.size();
         let pieces = Pieces::of(&run.domain, FILE_PIECE / size);
         let one = |number: usize, scratch: &mut [u8]| -> Result<()> {
             let piece = pieces.piece(number);
@@ -84,7 +83,7 @@ impl<'p> ExecutionFrame<'p> {
             tile::run(&run.program, &piece.sizes, &parts, &mut [&mut *scratch], nothing(), &Alone)?;
             to.write(piece.start, scratch)
         };
-        let bytes = self.plan.file_values[file_value].bytes();
+        let bytes = self.places.plan().file_values[file_value].bytes();
         let thread_scratch = ThreadScratch { scratch: &mut *lent.writes[0], bytes, size };
         pool().run(run.cost, |workers| thread_scratch.each(pieces.count(), workers, &one))
     }
@@ -103,16 +102,16 @@ impl<'p> ExecutionFrame<'p> {
         let Generator::Stored { elements: old, dtype } = self.generators.bind(generator) else {
             return Err(missing());
         };
-        let scratch = step.scratch.map(|id| ByteRange { align: ALIGN, ..self.buffer(id) });
+        let scratch = self.places.scratch(step.scratch);
         let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
         self.used.lent(&scratch);
         let mut reads = Reads::default();
         let mut from: SmallVec<[(TensorType, Layout, ReadSource); 2]> = SmallVec::new();
         for id in &node.inputs[1..] {
-            let byte_range = self.read(*id)?;
+            let byte_range = self.places.read(*id)?;
             from.push((
                 self.ty(*id),
-                self.layout(*id)?,
+                self.places.layout(*id)?,
                 ReadSource::of(byte_range, &[], &mut reads),
             ));
         }

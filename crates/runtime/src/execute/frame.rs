@@ -1,16 +1,16 @@
 //! Where the values of one graph lie while it runs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::bytes::Bytes;
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
-use tonnage_core::{TensorType, ValueId};
-use tonnage_plan::{At, Placed, Plan, Run, StepMemory};
+use tonnage_core::{Sizes, TensorType, ValueId};
+use tonnage_plan::{Plan, Run, StepMemory};
 
 use super::generators::Generators;
+use super::places::Places;
 use super::sizes::DecidedSizes;
 use super::state_file::StateFile;
 use super::stop_points::StopPoints;
@@ -21,17 +21,12 @@ use crate::timeline::Ticks;
 
 /// One run of one graph.
 pub struct ExecutionFrame<'p> {
-    pub plan: &'p Plan,
-    /// The base that the arena is in, and where it starts there.
-    pub arena: (usize, usize),
-    pub inputs: SmallVec<[ByteRange; 8]>,
-    pub outputs: SmallVec<[ByteRange; 4]>,
+    /// Where values lie.
+    pub places: Places<'p>,
     /// What random ops draw, and what the inputs of the call bring.
     pub generators: Generators<'p>,
     /// Where values go that outlive the call in files; none in regions.
     pub file_values: Vec<Arc<FileValue>>,
-    /// Layouts of values whose size the data decided.
-    pub layouts: HashMap<ValueId, Layout>,
     /// Sizes that the data decided.
     pub sizes: DecidedSizes,
     /// Iterations of loops that gradients recomputed, in regions too.
@@ -51,31 +46,22 @@ pub struct ExecutionFrame<'p> {
 impl<'p> ExecutionFrame<'p> {
     pub fn new(
         plan: &'p Plan,
-        arena: (usize, usize),
+        arena: ByteRange,
         inputs: SmallVec<[ByteRange; 8]>,
         outputs: SmallVec<[ByteRange; 4]>,
         generators: Generators<'p>,
     ) -> ExecutionFrame<'p> {
         ExecutionFrame {
-            plan,
-            arena,
-            inputs,
-            outputs,
+            places: Places::new(plan, arena, inputs, outputs),
             generators,
             file_values: Vec::new(),
-            layouts: HashMap::new(),
             sizes: DecidedSizes::default(),
             recomputed_iterations: 0,
             states: Vec::new(),
             spilled: Bytes::ZERO,
             stop: StopPoints::default(),
             ticks: None,
-            used: UsedBytes::new(ByteRange {
-                base: arena.0,
-                offset: arena.1,
-                len: plan.arena.as_usize(),
-                align: 1,
-            }),
+            used: UsedBytes::new(arena),
         }
     }
 
@@ -87,12 +73,11 @@ impl<'p> ExecutionFrame<'p> {
         watch: bool,
     ) -> Result<()> {
         let mut finished = None;
-        for at in 0..self.plan.steps.len() {
-            let plan = self.plan;
-            let step = &plan.steps[at];
+        let plan = self.places.plan();
+        for (at, step) in plan.steps.iter().enumerate() {
             if watch {
                 for id in &step.begins {
-                    let byte_range = self.buffer(*id);
+                    let byte_range = self.places.buffer(*id);
                     lender.begin(byte_range)?;
                 }
             }
@@ -101,7 +86,7 @@ impl<'p> ExecutionFrame<'p> {
             }
             let updates = step.memory == StepMemory::Updates;
             self.stop.before_step(updates)?;
-            let source = self.plan.graph.nodes.get(step.node).map(|n| n.source);
+            let source = plan.graph.nodes.get(step.node).map(|n| n.source);
             let ran = match (&step.run, &mut lane) {
                 (Run::Transfer(transfer), Some(lane)) => {
                     self.transfer(lender, lane, step, *transfer)
@@ -116,7 +101,7 @@ impl<'p> ExecutionFrame<'p> {
             })?;
             self.stop.after_step(updates);
             for id in &step.ends {
-                let byte_range = self.buffer(*id);
+                let byte_range = self.places.buffer(*id);
                 if watch {
                     lender.end(byte_range);
                 }
@@ -136,48 +121,21 @@ impl<'p> ExecutionFrame<'p> {
         self.used.ran(&child.used);
     }
 
-    pub fn buffer(&self, id: tonnage_plan::BufferId) -> ByteRange {
-        let buffer = &self.plan.buffers[id.0];
-        ByteRange {
-            base: self.arena.0,
-            offset: self.arena.1 + buffer.offset.as_usize(),
-            len: buffer.bytes.as_usize(),
-            align: 1,
-        }
-    }
-
-    pub fn placed(&self, id: ValueId) -> Result<&'p Placed> {
-        self.plan.place(id).ok_or_else(|| {
-            ErrorKind::BadGraph { what: format!("%{} has no place", id.index()) }.into()
-        })
-    }
-
-    /// All bytes that a place belongs to.
-    pub fn whole(&self, at: &At) -> Option<ByteRange> {
-        match at {
-            At::Input(i) => self.inputs.get(*i).copied(),
-            At::Buffer(id) => Some(self.buffer(*id)),
-            At::Output(k) => self.outputs.get(*k).copied(),
-            At::Recipe(_) => None,
-        }
-    }
-
-    /// A value's layout: as planned, or as the data decided.
-    pub fn layout(&self, id: ValueId) -> Result<Layout> {
-        match self.layouts.get(&id) {
-            Some(layout) => Ok(layout.clone()),
-            None => Ok(self.placed(id)?.layout.clone()),
-        }
+    /// The bytes of a value that a region makes, which are lent to it.
+    pub fn made(&mut self, id: ValueId) -> Result<ByteRange> {
+        let byte_range = self.places.made(id)?;
+        self.used.lent(&byte_range);
+        Ok(byte_range)
     }
 
     /// A value's type, with the sizes that the data decided.
     pub fn ty(&self, id: ValueId) -> TensorType {
-        self.sizes.ty(self.plan.graph.ty(id))
+        self.sizes.ty(self.places.ty(id))
     }
 
     /// Remembers what a kernel said of its output's sizes.
     pub fn decide(&mut self, id: ValueId, sizes: &[usize]) {
-        self.sizes.decide(self.plan.graph.ty(id), sizes);
-        self.layouts.insert(id, Layout::contiguous(tonnage_core::Sizes::from(sizes)));
+        self.sizes.decide(self.places.ty(id), sizes);
+        self.places.decide(id, Layout::contiguous(Sizes::from(sizes)));
     }
 }

@@ -1,7 +1,6 @@
 //! One step that is a kernel: its byte ranges lent, and with them those of the step that finishes what it makes.
 
 use smallvec::SmallVec;
-use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::Result;
 use tonnage_core::lent::{Data, In, Out};
 use tonnage_core::recipe::Generator;
@@ -38,15 +37,11 @@ impl ExecutionFrame<'_> {
         };
         let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
         for (id, sizes) in node.outputs.iter().zip(&call.outputs) {
-            writes.push(self.written(*id, sizes)?);
+            writes.push(self.places.written(*id, sizes)?);
         }
         let outputs = writes.len();
-        if let Some(id) = step.scratch {
-            writes.push(ByteRange { align: ALIGN, ..self.buffer(id) });
-        }
-        for byte_range in writes.clone() {
-            self.used.lent(&byte_range);
-        }
+        writes.extend(self.places.scratch(step.scratch));
+        writes.iter().for_each(|byte_range| self.used.lent(byte_range));
         let (mut reads, mut layouts) = (Reads::default(), Vec::new());
         let mut from: SmallVec<[ReadSource; 4]> = SmallVec::new();
         for id in &node.inputs {
@@ -56,11 +51,11 @@ impl ExecutionFrame<'_> {
                 from.push(ReadSource::Generator(self.generators.bind(generator)));
                 continue;
             }
-            layouts.push(self.layout(*id)?);
-            from.push(ReadSource::of(self.read(*id)?, &writes[..outputs], &mut reads));
+            layouts.push(self.places.layout(*id)?);
+            from.push(ReadSource::of(self.places.read(*id)?, &writes[..outputs], &mut reads));
         }
         let mut cost = call.cost;
-        let end = match step.epilogue.and_then(|at| self.plan.steps.get(at)) {
+        let end = match step.epilogue.and_then(|at| self.places.plan().steps.get(at)) {
             Some(Step { run: Run::Tile(run), reads: inputs, .. }) => {
                 let more = run.cost;
                 cost = Cost { flops: cost.flops + more.flops, bytes: cost.bytes + more.bytes };
@@ -68,7 +63,7 @@ impl ExecutionFrame<'_> {
             }
             _ => None,
         };
-        let (stop, graph) = (self.stop.inside_step(), &self.plan.graph);
+        let (stop, graph) = (self.stop.inside_step(), &self.places.plan().graph);
         let real: SmallVec<[Sizes; 2]> = {
             let lent = lender.lend(&reads, &writes)?;
             let inputs: SmallVec<[In; 4]> = from

@@ -60,7 +60,7 @@ impl<'p> ExecutionFrame<'p> {
         step: &Step,
         plan: &'p LoopGradPlan,
     ) -> Result<()> {
-        let scratch = self.scratch(step);
+        let scratch = self.places.region_scratch(step);
         let node = self.node(step)?;
         let inputs = plan.spec.inputs(node.inputs.len()).ok_or_else(|| {
             tonnage_core::Error::from(ErrorKind::BadGraph { what: "inputs are missing".into() })
@@ -78,7 +78,7 @@ impl<'p> ExecutionFrame<'p> {
         let runner = Runner::new(self, &plan.forward, scratch, &node.inputs[inputs.own.clone()])?;
         let seeds: ByteRanges = node.inputs[inputs.seeds.clone()]
             .iter()
-            .map(|id| self.given(*id))
+            .map(|id| self.places.given(*id))
             .collect::<Result<_>>()?;
         let other = seconds(&plan.second, &homes, scratch)?;
         let mut backward =
@@ -187,11 +187,11 @@ impl<'p> ExecutionFrame<'p> {
         for (state_sources, byte_ranges) in plan.state_sources.iter().zip([&mut first, &mut last]) {
             for (j, state_sources) in state_sources.iter().enumerate() {
                 // Every state is as large as the first.
-                let ty = self.plan.graph.ty(node.inputs[j]);
+                let ty = self.places.ty(node.inputs[j]);
                 let (len, size) = (ty.bytes("while_grad")?.as_usize(), ty.dtype.size());
                 byte_ranges.push(match state_sources {
                     StateSource::There { input, first } => {
-                        let whole = self.given(node.inputs[*input])?;
+                        let whole = self.places.given(node.inputs[*input])?;
                         whole.part(first * size, len, size)?
                     }
                     StateSource::Copied { input, to } => {
@@ -205,12 +205,12 @@ impl<'p> ExecutionFrame<'p> {
         }
         let mut checkpoints = SmallVec::new();
         for (j, at) in plan.checkpoints.iter().enumerate() {
-            let ty = self.plan.graph.ty(node.inputs[j]);
+            let ty = self.places.ty(node.inputs[j]);
             let checkpointed = plan.spec.of.checkpoint(ty);
             let row = ty.bytes("while_grad")?.as_usize();
             let handed = plan.spec.inputs(node.inputs.len()).map(|at| at.checkpoints.start + j);
             let whole = match (at, handed) {
-                (None, Some(input)) => self.given(node.inputs[input])?,
+                (None, Some(input)) => self.places.given(node.inputs[input])?,
                 (Some(at), input) => {
                     let whole = part(scratch, *at, checkpointed.bytes("while_grad")?.as_usize())?;
                     self.used.lent(&whole);
@@ -235,8 +235,8 @@ impl<'p> ExecutionFrame<'p> {
         id: tonnage_core::ValueId,
         to: ByteRange,
     ) -> Result<()> {
-        let (layout, from) = (self.layout(id)?, self.read(id)?);
-        let size = self.plan.graph.ty(id).dtype.size();
+        let (layout, from) = (self.places.layout(id)?, self.places.read(id)?);
+        let size = self.places.ty(id).dtype.size();
         self.used.lent(&to);
         let mut lent = lender.lend(&[from], &[to])?;
         let (from, to) = (lent.reads[0], &mut lent.writes[0]);

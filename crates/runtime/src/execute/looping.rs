@@ -10,7 +10,8 @@ use tonnage_plan::schedule::Online;
 use tonnage_plan::{CheckpointPolicy, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun};
 
 use super::frame::ExecutionFrame;
-use super::region::{ByteRanges, copy, part, seconds, span, undecided};
+use super::places::{span, undecided};
+use super::region::{ByteRanges, copy, part, seconds};
 use crate::lend::{ByteRange, Lender};
 
 /// A loop as it runs: all but its state.
@@ -48,7 +49,7 @@ impl StackedRows {
 impl<'p> ExecutionFrame<'p> {
     /// The rows of a value that lies close together from the start of `whole`.
     pub(super) fn rows(&self, id: ValueId, whole: ByteRange) -> Result<StackedRows> {
-        let ty = self.plan.graph.ty(id);
+        let ty = self.places.ty(id);
         let sizes = ty.shape.sizes().ok_or_else(|| undecided(id))?;
         let bytes = sizes.iter().skip(1).product::<usize>() * ty.dtype.size();
         Ok(StackedRows::new(whole, bytes))
@@ -66,7 +67,7 @@ impl<'p> ExecutionFrame<'p> {
         step: &Step,
         plan: &'p LoopPlan,
     ) -> Result<()> {
-        let scratch = self.scratch(step);
+        let scratch = self.places.region_scratch(step);
         let node = self.node(step)?;
         let spec = &plan.spec;
         let (carried, rest) = node.outputs.split_at(spec.carried);
@@ -158,11 +159,11 @@ impl<'p> ExecutionFrame<'p> {
 
     /// Sizes of the carried values, of a loop where the data decide any.
     fn start_sizes(&self, outputs: &[ValueId], inputs: &[ValueId]) -> Result<Option<Vec<Sizes>>> {
-        let known = |id: &ValueId| self.plan.graph.ty(*id).shape.sizes().is_some();
+        let known = |id: &ValueId| self.places.ty(*id).shape.sizes().is_some();
         if outputs.iter().all(known) {
             return Ok(None);
         }
-        let sizes = |id: &ValueId| Ok(self.layout(*id)?.sizes.clone());
+        let sizes = |id: &ValueId| Ok(self.places.layout(*id)?.sizes.clone());
         Ok(Some(inputs.iter().take(outputs.len()).map(sizes).collect::<Result<_>>()?))
     }
 }
@@ -247,8 +248,9 @@ impl<'p> Runner<'p> {
         scratch: ByteRange,
         ids: &'p [ValueId],
     ) -> Result<Runner<'p>> {
-        let given =
-            |ids: &[ValueId]| ids.iter().map(|id| frame.given(*id)).collect::<Result<ByteRanges>>();
+        let given = |ids: &[ValueId]| {
+            ids.iter().map(|id| frame.places.given(*id)).collect::<Result<ByteRanges>>()
+        };
         let (sliced, read) = ids[plan.spec.carried..].split_at(plan.spec.sliced);
         let iterations = plan.spec.known_iterations().unwrap_or(0);
         Ok(Runner { plan, scratch, sliced: given(sliced)?, read: given(read)?, ids, iterations })
@@ -342,7 +344,7 @@ impl<'p> Runner<'p> {
         sizes: &Option<Vec<Sizes>>,
         rows: usize,
     ) -> Result<()> {
-        let plan = child.plan;
+        let plan = child.places.plan();
         let graph = &plan.graph;
         for (id, sizes) in graph.inputs.iter().zip(sizes.iter().flatten()) {
             if graph.ty(*id).shape.sizes().is_none() {
@@ -359,7 +361,7 @@ impl<'p> Runner<'p> {
 
     /// The sizes that an iteration left the carried values with, which their bounds must hold.
     fn grow(&self, child: &ExecutionFrame, sizes: &mut [Sizes]) -> Result<()> {
-        let graph = &child.plan.graph;
+        let graph = &child.places.plan().graph;
         for (j, now) in sizes.iter_mut().enumerate() {
             let made = child.ty(graph.outputs[j]);
             let most = graph.ty(graph.inputs[j]).shape.most();

@@ -12,6 +12,7 @@ mod headroom;
 mod kernel;
 mod loop_backward;
 mod looping;
+mod places;
 mod recipe_inputs;
 mod region;
 mod sizes;
@@ -127,6 +128,7 @@ pub fn execute_with(
     let (measured, decided) = {
         let mut lender = Lender::default();
         let base = lender.add(arena.bytes_mut());
+        let arena = ByteRange { base, offset: 0, len: plan.arena.as_usize(), align: 1 };
         let given = pins.lend(&mut lender);
         let mut outputs: SmallVec<[ByteRange; 4]> = SmallVec::new();
         for buffer in &mut results {
@@ -138,7 +140,7 @@ pub fn execute_with(
                 align: 1,
             });
         }
-        let mut frame = ExecutionFrame::new(plan, (base, 0), given, outputs, generators);
+        let mut frame = ExecutionFrame::new(plan, arena, given, outputs, generators);
         frame.file_values = file_values;
         frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len()));
         let top = plan.inputs + plan.own_outputs();
@@ -159,7 +161,10 @@ pub fn execute_with(
         }
         let (at_once, recomputed_iterations) =
             (frame.used.at_once().rounded(), frame.recomputed_iterations);
-        (Measured { used, at_once, obtained, recomputed_iterations, spilled: ran? }, frame.layouts)
+        (
+            Measured { used, at_once, obtained, recomputed_iterations, spilled: ran? },
+            frame.places.into_decided(),
+        )
     };
     drop(pins);
     let made = collect(plan, inputs, arena, results, &decided, generators, mark)?;
@@ -186,7 +191,7 @@ fn watched<'p>(
 ) -> Result<()> {
     let stop = Stop::of_call();
     frame.stop = StopPoints::new(stop.clone());
-    match (frame.plan.calls_host, stop) {
+    match (frame.places.plan().calls_host, stop) {
         (true, _) => go(frame),
         (false, None) => pool().inside(|| go(frame)),
         (false, Some(stop)) => pool()

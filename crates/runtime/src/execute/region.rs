@@ -6,45 +6,18 @@ use tonnage_core::ValueId;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::dtype::DType;
 use tonnage_core::error::{ErrorKind, Result};
-use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Key;
-use tonnage_plan::{At, BranchPlan, Plan, Step};
+use tonnage_plan::{BranchPlan, Plan, Step};
 
 use super::frame::ExecutionFrame;
 use super::generators::Generators;
+use super::places::undecided;
 use crate::lend::{ByteRange, Lender};
 
 /// Regions of several values.
 pub(super) type ByteRanges = SmallVec<[ByteRange; 8]>;
 
 impl<'p> ExecutionFrame<'p> {
-    /// The bytes that a step's regions work in; what is lent of them is noted as it is.
-    pub(super) fn scratch(&mut self, step: &Step) -> ByteRange {
-        match step.scratch {
-            Some(id) => self.buffer(id),
-            None => ByteRange { base: self.arena.0, offset: self.arena.1, len: 0, align: 1 },
-        }
-    }
-
-    /// The bytes of a value that a region takes; none of a recipe, which it computes as it reads it.
-    pub(super) fn given(&self, id: ValueId) -> Result<ByteRange> {
-        match &self.placed(id)?.at {
-            At::Recipe(_) => Ok(ByteRange { base: self.arena.0, offset: 0, len: 0, align: 1 }),
-            _ => self.read(id),
-        }
-    }
-
-    /// The bytes of a value that a region makes: as many as its elements take, at its bound where the data decide.
-    /// Its storage may be longer, and what lies there is not the region's to write.
-    pub(super) fn made(&mut self, id: ValueId) -> Result<ByteRange> {
-        let ty = self.plan.graph.ty(id);
-        let (len, size) = (ty.bytes("region")?.as_usize(), ty.dtype.size());
-        let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| undecided(id))?;
-        let byte_range = whole.part(0, len, size)?;
-        self.used.lent(&byte_range);
-        Ok(byte_range)
-    }
-
     /// A frame for a region, which knows the sizes that the data decided so far. Its arena starts at `at` in the
     /// scratch of the step.
     pub(super) fn child(
@@ -56,8 +29,7 @@ impl<'p> ExecutionFrame<'p> {
         generators: Generators<'p>,
     ) -> Result<ExecutionFrame<'p>> {
         let arena = part(scratch, at, plan.arena.as_usize())?;
-        let mut child =
-            ExecutionFrame::new(plan, (arena.base, arena.offset), inputs, outputs, generators);
+        let mut child = ExecutionFrame::new(plan, arena, inputs, outputs, generators);
         child.sizes.clone_from(&self.sizes);
         child.stop = self.stop.of_region();
         Ok(child)
@@ -65,16 +37,17 @@ impl<'p> ExecutionFrame<'p> {
 
     /// Tells a region how an input lies whose size the data decided.
     pub(super) fn tell(&self, child: &mut ExecutionFrame, input: usize, id: ValueId) -> Result<()> {
-        if self.plan.graph.ty(id).shape.sizes().is_none() {
-            child.layouts.insert(child.plan.graph.inputs[input], self.layout(id)?);
+        if self.places.ty(id).shape.sizes().is_none() {
+            let input = child.places.plan().graph.inputs[input];
+            child.places.decide(input, self.places.layout(id)?);
         }
         Ok(())
     }
 
     /// Learns from a region how large a result is whose size the data decided there.
     fn learn(&mut self, child: &ExecutionFrame, output: usize, id: ValueId) -> Result<()> {
-        if self.plan.graph.ty(id).shape.sizes().is_none() {
-            let made = child.ty(child.plan.graph.outputs[output]);
+        if self.places.ty(id).shape.sizes().is_none() {
+            let made = child.ty(child.places.plan().graph.outputs[output]);
             let sizes = made.shape.sizes().ok_or_else(|| undecided(id))?;
             self.decide(id, &sizes);
         }
@@ -88,15 +61,17 @@ impl<'p> ExecutionFrame<'p> {
         key: Option<Key>,
         branches: &'p [BranchPlan],
     ) -> Result<()> {
-        let scratch = self.scratch(step);
+        let scratch = self.places.region_scratch(step);
         let node = self.node(step)?;
         let chosen = self.choice(lender, node.inputs[0], branches.len())?;
         let branch = &branches[chosen];
         let homes = node.outputs.iter().map(|id| self.made(*id)).collect::<Result<ByteRanges>>()?;
         let outputs: SmallVec<[ByteRange; 4]> =
             seconds(&branch.second, &homes, scratch)?.into_iter().collect();
-        let inputs =
-            node.inputs[1..].iter().map(|id| self.given(*id)).collect::<Result<ByteRanges>>()?;
+        let inputs = node.inputs[1..]
+            .iter()
+            .map(|id| self.places.given(*id))
+            .collect::<Result<ByteRanges>>()?;
         let generators = self.generators.of_region(key, 2, chosen as u64);
         let arena = (scratch, branch.inner);
         let mut child = self.child(&branch.plan, arena, inputs, outputs.clone(), generators)?;
@@ -115,7 +90,7 @@ impl<'p> ExecutionFrame<'p> {
 
     /// Which of that many branches a boolean or an integer chooses.
     fn choice(&self, lender: &mut Lender, id: ValueId, branches: usize) -> Result<usize> {
-        let dtype = self.plan.graph.ty(id).dtype;
+        let dtype = self.places.ty(id).dtype;
         let number = self.integer(lender, id)?;
         Ok(match (dtype, usize::try_from(number)) {
             (DType::Bool, _) => usize::from(number == 0).min(branches - 1),
@@ -126,8 +101,9 @@ impl<'p> ExecutionFrame<'p> {
 
     /// The integer or boolean that a value's only element is.
     pub(super) fn integer(&self, lender: &mut Lender, id: ValueId) -> Result<i128> {
-        let dtype = self.plan.graph.ty(id).dtype;
-        let (byte_range, at) = (self.read(id)?, self.layout(id)?.offset * dtype.size());
+        let dtype = self.places.ty(id).dtype;
+        let (byte_range, at) =
+            (self.places.read(id)?, self.places.layout(id)?.offset * dtype.size());
         let lent = lender.lend(&[byte_range], &[])?;
         let bytes = lent.reads[0].get(at..at + dtype.size()).ok_or_else(|| undecided(id))?;
         let mut wide = [0u8; 16];
@@ -157,15 +133,6 @@ pub(super) fn seconds(
     second.iter().zip(homes).map(place).collect()
 }
 
-/// Elements from the start of the storage up to the last one of a layout.
-pub(super) fn span(layout: &Layout) -> usize {
-    if layout.sizes.contains(&0) {
-        return 0;
-    }
-    let above = layout.sizes.iter().zip(&layout.strides).filter(|(_, stride)| **stride > 0);
-    layout.offset + 1 + above.map(|(size, stride)| (size - 1) * *stride as usize).sum::<usize>()
-}
-
 /// Copies all of a value, unless it is there already.
 pub(super) fn copy(lender: &mut Lender, from: ByteRange, to: ByteRange) -> Result<()> {
     if from.base == to.base && from.offset == to.offset || from.len == 0 {
@@ -177,10 +144,4 @@ pub(super) fn copy(lender: &mut Lender, from: ByteRange, to: ByteRange) -> Resul
         None => return Err(ErrorKind::BadGraph { what: "nothing to copy to".into() }.into()),
     }
     Ok(())
-}
-
-#[cold]
-pub(super) fn undecided(id: ValueId) -> tonnage_core::Error {
-    let what = format!("nothing decided the size of %{}", id.index());
-    ErrorKind::BadGraph { what }.into()
 }

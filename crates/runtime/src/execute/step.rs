@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::bytes::ALIGN;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
@@ -14,7 +13,7 @@ use tonnage_cpu::tile;
 use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 
 use super::frame::ExecutionFrame;
-use super::region::span;
+use super::places::nowhere;
 use crate::lend::{ByteRange, Lender};
 use crate::pool::pool;
 
@@ -42,30 +41,12 @@ impl<'p> ExecutionFrame<'p> {
     }
 
     pub fn node(&self, step: &Step) -> Result<&'p Node> {
-        self.plan
+        self.places
+            .plan()
             .graph
             .nodes
             .get(step.node)
             .ok_or_else(|| ErrorKind::BadGraph { what: "a step without a node".into() }.into())
-    }
-
-    /// The bytes of a value: from where its storage starts, as many as its elements take. An error where the
-    /// storage has fewer.
-    pub fn written(&self, id: ValueId, sizes: &[usize]) -> Result<ByteRange> {
-        let size = self.plan.graph.ty(id).dtype.size();
-        let whole = self.whole(&self.placed(id)?.at).ok_or_else(|| nowhere(id))?;
-        whole.part(0, sizes.iter().product::<usize>() * size, size)
-    }
-
-    /// The storage of a value. An error where elements of the value lie outside of it.
-    pub fn read(&self, id: ValueId) -> Result<ByteRange> {
-        let size = self.plan.graph.ty(id).dtype.size();
-        let placed = self.placed(id)?;
-        let whole = self.whole(&placed.at).ok_or_else(|| nowhere(id))?;
-        let layout = self.layouts.get(&id).unwrap_or(&placed.layout);
-        whole.part(0, span(layout) * size, size)?;
-        // Storage may end in the middle of an element of this dtype: it ends behind the last whole one.
-        whole.part(0, whole.len / size * size, size)
     }
 
     /// A view of something whose size the data decided.
@@ -77,11 +58,11 @@ impl<'p> ExecutionFrame<'p> {
         let attrs = self.sizes.attrs(&node.attrs);
         let call = Call { op: node.op.name, inputs: &types, attrs: &attrs, regions: &[] };
         sizes_fit(node, &call)?;
-        let layout = view(&call, &self.layout(input)?).ok_or_else(|| {
+        let layout = view(&call, &self.places.layout(input)?).ok_or_else(|| {
             let what = format!("{} of a size that the data decide needs a copy", node.op.name);
             tonnage_core::Error::from(ErrorKind::BadGraph { what })
         })?;
-        self.layouts.insert(output, layout);
+        self.places.decide(output, layout);
         Ok(())
     }
 
@@ -109,7 +90,7 @@ impl<'p> ExecutionFrame<'p> {
                 }
                 _ => {
                     // The same elements in the same order, where they lie in no order that a view could show.
-                    let layout = self.layout(node.inputs[0])?;
+                    let layout = self.places.layout(node.inputs[0])?;
                     let layout = view(&call, &layout).unwrap_or(layout);
                     let (program, domain) = (planned.program.clone(), layout.sizes.clone());
                     TileRun::new(program, domain, vec![TileRead::Input(0, layout)])
@@ -126,9 +107,9 @@ impl<'p> ExecutionFrame<'p> {
                     .map(|(id, recipe)| {
                         let at = match recipe {
                             Some(recipe) => At::Recipe(recipe.clone()),
-                            None => self.placed(*id)?.at.clone(),
+                            None => self.places.placed(*id)?.at.clone(),
                         };
-                        Ok(Placed { at, layout: self.layout(*id)? })
+                        Ok(Placed { at, layout: self.places.layout(*id)? })
                     })
                     .collect::<Result<SmallVec<[Placed; 4]>>>()?;
                 let placed: SmallVec<[&Placed; 4]> = placed.iter().collect();
@@ -140,7 +121,7 @@ impl<'p> ExecutionFrame<'p> {
         let writes = step.writes.clone();
         self.tile(lender, step, &run, &sizes)?;
         for (id, sizes) in writes.iter().zip(&sizes) {
-            self.layouts.insert(*id, Layout::contiguous(sizes.clone()));
+            self.places.decide(*id, Layout::contiguous(sizes.clone()));
         }
         Ok(())
     }
@@ -155,18 +136,18 @@ impl<'p> ExecutionFrame<'p> {
         let mut writes: SmallVec<[ByteRange; 2]> = SmallVec::new();
         for (k, id) in step.writes.iter().enumerate() {
             let byte_range = match decided.get(k) {
-                Some(sizes) => self.written(*id, sizes)?,
+                Some(sizes) => self.places.written(*id, sizes)?,
                 // A store is as large as what it runs over, which may be less than there is room for.
                 None => match (&run.program.close, run.program.stores.get(k)) {
                     (Close::Store, Some((_, Form::Elements(_)))) => {
-                        self.written(*id, &run.domain)?
+                        self.places.written(*id, &run.domain)?
                     }
-                    _ => self.written(*id, &self.placed(*id)?.layout.sizes)?,
+                    _ => self.places.written_as_planned(*id)?,
                 },
             };
             writes.push(byte_range);
         }
-        let cost = match self.plan.graph.nodes.get(step.node) {
+        let cost = match self.places.plan().graph.nodes.get(step.node) {
             Some(_) => run.cost,
             None => Cost::default(),
         };
@@ -181,9 +162,9 @@ impl<'p> ExecutionFrame<'p> {
         from: ValueId,
         to: &Placed,
     ) -> Result<()> {
-        let dtype = self.plan.graph.ty(from).dtype;
-        let layout = self.layout(from)?;
-        let whole = self.whole(&to.at).ok_or_else(|| nowhere(from))?;
+        let dtype = self.places.ty(from).dtype;
+        let layout = self.places.layout(from)?;
+        let whole = self.places.whole(&to.at, from)?;
         let size = dtype.size();
         let writes = SmallVec::from_iter([whole.part(0, layout.count() * size, size)?]);
         if !step.dynamic {
@@ -210,8 +191,7 @@ impl<'p> ExecutionFrame<'p> {
         for byte_range in &writes {
             self.used.lent(byte_range);
         }
-        if let Some(id) = scratch {
-            let byte_range = ByteRange { align: ALIGN, ..self.buffer(id) };
+        if let Some(byte_range) = self.places.scratch(scratch) {
             self.used.lent(&byte_range);
             writes.push(byte_range);
         }
@@ -241,7 +221,7 @@ impl<'p> ExecutionFrame<'p> {
                     ReadSource::Generator(self.generators.bind(generator))
                 }
                 TileRead::Input(i, _) => {
-                    let mut byte_range = self.read(inputs[*i])?;
+                    let mut byte_range = self.places.read(inputs[*i])?;
                     if *form == Form::Bits {
                         byte_range.align = 1;
                     }
@@ -257,7 +237,7 @@ impl<'p> ExecutionFrame<'p> {
     pub(super) fn read_ahead(&self, from: usize) {
         /// Bytes from the file's start on: about a piece.
         const FIRST: usize = 8 << 20;
-        let mut later = self.plan.steps[from..].iter();
+        let mut later = self.places.plan().steps[from..].iter();
         let Some(step) = later.find(|step| !step.streamed.is_empty()) else { return };
         for streamed in &step.streamed {
             let Some((generator, layout)) = streamed.recipe.as_stored() else { continue };
@@ -316,11 +296,6 @@ pub(super) fn sources<'a>(
 
 fn same_start(a: &ByteRange, b: &ByteRange) -> bool {
     a.base == b.base && a.offset == b.offset && a.len > 0 && b.len > 0
-}
-
-#[cold]
-fn nowhere(id: ValueId) -> tonnage_core::Error {
-    ErrorKind::BadGraph { what: format!("%{} has no bytes here", id.index()) }.into()
 }
 
 /// The sizes of a node's results, now that the data decided those of its inputs. An error where they do not fit.

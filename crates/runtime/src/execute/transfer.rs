@@ -22,7 +22,7 @@ impl<'p> ExecutionFrame<'p> {
         let (first, made) = (node.inputs[0], node.outputs[0]);
         match transfer {
             Transfer::Write => {
-                let byte_range = self.written(first, &self.placed(first)?.layout.sizes)?;
+                let byte_range = self.places.written_as_planned(first)?;
                 let at = self.in_file(made)?;
                 lane.begin(made.index(), at, lender.loan(byte_range, false)?)
             }
@@ -32,7 +32,7 @@ impl<'p> ExecutionFrame<'p> {
                 Ok(())
             }
             Transfer::Read => {
-                let byte_range = self.written(made, &self.placed(made)?.layout.sizes)?;
+                let byte_range = self.places.written_as_planned(made)?;
                 self.used.lent(&byte_range);
                 let at = self.in_file(first)?;
                 lane.begin(made.index(), at, lender.loan(byte_range, true)?)
@@ -46,8 +46,10 @@ impl<'p> ExecutionFrame<'p> {
 
     /// Where a value starts in the file.
     fn in_file(&self, id: ValueId) -> Result<u64> {
-        match self.placed(id)? {
-            Placed { at: At::Buffer(BufferId(b)), .. } => Ok(self.plan.buffers[*b].offset.get()),
+        match self.places.placed(id)? {
+            Placed { at: At::Buffer(BufferId(b)), .. } => {
+                Ok(self.places.plan().buffers[*b].offset.get())
+            }
             _ => Err(ErrorKind::BadGraph { what: format!("%{} is in no file", id.index()) }.into()),
         }
     }
