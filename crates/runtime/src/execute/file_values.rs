@@ -33,25 +33,35 @@ use crate::machine::target;
 use crate::pool::pool;
 use crate::spill::FileValue;
 
-/// The places that a plan's values go to. A disk without room is an error before anything has happened.
-pub(super) fn places(plan: &Plan) -> Result<Vec<Arc<FileValue>>> {
-    let place = |file_value: &FileValuePlan| {
-        FileValue::reserve(file_value.count, file_value.dtype.size()).map(Arc::new)
-    };
-    plan.file_values.iter().map(place).collect()
+/// Where values go that outlive the call in files, as its plan numbers them.
+#[derive(Default)]
+pub struct FileValues {
+    places: Vec<Arc<FileValue>>,
 }
 
-/// What a call brings, and behind that the places that it makes: as its plan numbers them.
-pub(super) fn with_places(
-    plan: &Plan,
-    given: &InputGenerators,
-    places: &[Arc<FileValue>],
-) -> InputGenerators {
-    let made = plan.file_values.iter().zip(places).map(|(file_value, place)| Generator::Stored {
-        elements: Stored(place.clone()),
-        dtype: file_value.dtype,
-    });
-    given.iter().cloned().chain(made).collect()
+impl FileValues {
+    /// The places that a plan's values go to. A disk without room is an error before anything has happened.
+    pub fn reserve(plan: &Plan) -> Result<FileValues> {
+        let place = |file_value: &FileValuePlan| {
+            FileValue::reserve(file_value.count, file_value.dtype.size()).map(Arc::new)
+        };
+        Ok(FileValues { places: plan.file_values.iter().map(place).collect::<Result<_>>()? })
+    }
+
+    /// What a call brings, and behind that the places that it makes: as its plan numbers them.
+    pub fn behind(&self, given: &InputGenerators, plan: &Plan) -> InputGenerators {
+        let places = plan.file_values.iter().zip(&self.places);
+        let made = places.map(|(file_value, place)| Generator::Stored {
+            elements: Stored(place.clone()),
+            dtype: file_value.dtype,
+        });
+        given.iter().cloned().chain(made).collect()
+    }
+
+    /// The place of that number.
+    pub fn place(&self, number: usize) -> Result<&FileValue> {
+        self.places.get(number).map(|place| &**place).ok_or_else(missing)
+    }
 }
 
 impl<'p> ExecutionFrame<'p> {
@@ -63,7 +73,7 @@ impl<'p> ExecutionFrame<'p> {
         run: &TileRun,
         file_value: usize,
     ) -> Result<()> {
-        let to = self.file_values.get(file_value).cloned().ok_or_else(missing)?;
+        let to = self.file_values.place(file_value)?;
         let scratch = self.places.scratch(step.scratch);
         let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
         self.used.lent(&scratch);
@@ -96,7 +106,7 @@ impl<'p> ExecutionFrame<'p> {
         file_value: usize,
     ) -> Result<()> {
         let node = self.node(step)?;
-        let to = self.file_values.get(file_value).cloned().ok_or_else(missing)?;
+        let to = self.file_values.place(file_value)?;
         let table = step.streamed.first().ok_or_else(missing)?.recipe.clone();
         let (generator, _) = table.as_stored().ok_or_else(missing)?;
         let Generator::Stored { elements: old, dtype } = self.generators.bind(generator) else {

@@ -1,22 +1,20 @@
 //! Where the values of one graph lie while it runs.
 
-use std::sync::Arc;
-
 use smallvec::SmallVec;
-use tonnage_core::bytes::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 use tonnage_core::{Sizes, TensorType, ValueId};
 use tonnage_plan::{Plan, Run, StepMemory};
 
+use super::file_values::FileValues;
 use super::generators::Generators;
 use super::places::Places;
 use super::sizes::DecidedSizes;
-use super::state_file::StateFile;
+use super::state_file::StateFiles;
 use super::stop_points::StopPoints;
 use super::used::UsedBytes;
 use crate::lend::{ByteRange, Lender};
-use crate::spill::{DiskLane, FileValue};
+use crate::spill::DiskLane;
 use crate::timeline::Ticks;
 
 /// One run of one graph.
@@ -26,15 +24,13 @@ pub struct ExecutionFrame<'p> {
     /// What random ops draw, and what the inputs of the call bring.
     pub generators: Generators<'p>,
     /// Where values go that outlive the call in files; none in regions.
-    pub file_values: Vec<Arc<FileValue>>,
+    pub file_values: FileValues,
     /// Sizes that the data decided.
     pub sizes: DecidedSizes,
     /// Iterations of loops that gradients recomputed, in regions too.
     pub recomputed_iterations: u64,
-    /// States of loops that wait for their gradients, by the value that stands for them.
-    pub states: Vec<(ValueId, StateFile)>,
-    /// What was written to files of states, in regions too.
-    pub spilled: Bytes,
+    /// States of loops that wait for their gradients.
+    pub states: StateFiles,
     /// Where it may be stopped.
     pub stop: StopPoints,
     /// When its steps ended, where that is recorded.
@@ -54,11 +50,10 @@ impl<'p> ExecutionFrame<'p> {
         ExecutionFrame {
             places: Places::new(plan, arena, inputs, outputs),
             generators,
-            file_values: Vec::new(),
+            file_values: FileValues::default(),
             sizes: DecidedSizes::default(),
             recomputed_iterations: 0,
-            states: Vec::new(),
-            spilled: Bytes::ZERO,
+            states: StateFiles::default(),
             stop: StopPoints::default(),
             ticks: None,
             used: UsedBytes::new(arena),
@@ -117,7 +112,7 @@ impl<'p> ExecutionFrame<'p> {
     /// Notes what a frame was lent that has run in these bytes of the arena, and what gradients recomputed in it.
     pub fn ran(&mut self, child: &ExecutionFrame) {
         self.recomputed_iterations += child.recomputed_iterations;
-        self.spilled += child.spilled;
+        self.states.ran(&child.states);
         self.used.ran(&child.used);
     }
 

@@ -99,7 +99,7 @@ impl<'p> ExecutionFrame<'p> {
         let known = matches!(spec.iterations, Iterations::Times(_));
         let mut file = match &plan.checkpoint_policy {
             CheckpointPolicy::File(planned) => {
-                Some((planned.name, self.open_states(planned, known)?))
+                Some((planned.name, self.states.open(planned, known)?))
             }
             _ => None,
         };
@@ -114,7 +114,7 @@ impl<'p> ExecutionFrame<'p> {
             if iteration > 0
                 && let Some((_, file)) = &mut file
             {
-                self.write_state(lender, file, iteration, &places.current)?;
+                self.states.write(lender, file, iteration, &places.current)?;
             }
             if !known && let Some(row) = schedule.checkpoint(iteration) {
                 for (now, rows) in places.current.iter().zip(&checkpoint_rows) {
@@ -146,7 +146,9 @@ impl<'p> ExecutionFrame<'p> {
         for (id, sizes) in carried.iter().zip(sizes.iter().flatten()) {
             self.decide(*id, sizes);
         }
-        self.states.extend(file);
+        if let Some((name, file)) = file {
+            self.states.keep(name, file);
+        }
         // Only the data knew how many iterations there would be; or that number stands for a file.
         let iterations = checkpoints.get(if spec.spills { 0 } else { spec.carried });
         if let Some(id) = iterations {

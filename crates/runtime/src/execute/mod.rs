@@ -53,6 +53,7 @@ pub use file_values::{store_in_file, update_in_file};
 pub use headroom::{Headroom, plan_once};
 pub use recipe_inputs::{InputGenerators, Specs};
 
+use file_values::FileValues;
 use frame::ExecutionFrame;
 use generators::Generators;
 use stop_points::StopPoints;
@@ -111,8 +112,8 @@ pub fn execute_with(
         true => None,
         false => Some(SpillFile::create(plan.disk)?),
     };
-    let file_values = file_values::places(plan)?;
-    let brought = file_values::with_places(plan, brought, &file_values);
+    let file_values = FileValues::reserve(plan)?;
+    let brought = file_values.behind(brought, plan);
     let generators = Generators::new(key, &brought);
     // What is pinned stays when room has to be made for the arena.
     let mut pins = CallPins::new(plan, inputs, &plan.written, mark)?;
@@ -151,7 +152,7 @@ pub fn execute_with(
                     true => frame.run(&mut lender, None, true),
                     false => watched(&mut frame, |frame| frame.run(&mut lender, None, true)),
                 };
-                ran.map(|()| frame.spilled)
+                ran.map(|()| frame.states.written())
             }
         };
         // What was lent lies in one block, which is rounded as every block is.
@@ -180,7 +181,7 @@ fn beside_disk<'a>(
     std::thread::scope(|scope| {
         let mut lane = DiskLane::start(scope, file)?;
         watched(frame, |frame| frame.run(lender, Some(&mut lane), true))?;
-        Ok(Bytes::new(lane.written) + frame.spilled)
+        Ok(Bytes::new(lane.written) + frame.states.written())
     })
 }
 

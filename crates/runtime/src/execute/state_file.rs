@@ -51,7 +51,7 @@ impl StateFile {
     }
 
     /// Reads it back.
-    fn read(&mut self, lender: &mut Lender, iteration: u64, state: &[ByteRange]) -> Result<()> {
+    pub fn read(&mut self, lender: &mut Lender, iteration: u64, state: &[ByteRange]) -> Result<()> {
         let first = self.state * (iteration - 1);
         for (part, byte_range) in
             self.parts.iter().zip(state).filter(|(_, byte_range)| byte_range.len > 0)
@@ -63,38 +63,59 @@ impl StateFile {
     }
 }
 
-impl<'p> ExecutionFrame<'p> {
+/// Files with states of loops that wait for their gradients, by the value that stands for them.
+#[derive(Default)]
+pub struct StateFiles {
+    waiting: Vec<(ValueId, StateFile)>,
+    written: Bytes,
+}
+
+impl StateFiles {
+    /// What was written to files of states, in regions too.
+    pub fn written(&self) -> Bytes {
+        self.written
+    }
+
     /// A file for the states of a loop.
-    pub(super) fn open_states(
-        &mut self,
-        planned: &StateFilePlan,
-        known: bool,
-    ) -> Result<StateFile> {
+    pub fn open(&mut self, planned: &StateFilePlan, known: bool) -> Result<StateFile> {
         // The same loop in an iteration before, or recomputed: what it wrote is not asked for any more.
-        self.states.retain(|(name, _)| *name != planned.name);
+        self.waiting.retain(|(name, _)| *name != planned.name);
         StateFile::create(planned, known)
     }
 
-    pub(super) fn write_state(
+    /// Writes the state before an iteration to its loop's file.
+    pub fn write(
         &mut self,
         lender: &mut Lender,
         file: &mut StateFile,
         iteration: u64,
         state: &[ByteRange],
     ) -> Result<()> {
-        self.spilled += file.write(lender, iteration, state)?;
+        self.written += file.write(lender, iteration, state)?;
         Ok(())
     }
 
+    /// Keeps what the loop of that name wrote, for its gradients.
+    pub fn keep(&mut self, name: ValueId, file: StateFile) {
+        self.waiting.push((name, file));
+    }
+
     /// The file that the loop of that name wrote.
-    fn take_states(&mut self, name: ValueId) -> Result<StateFile> {
-        let at = self.states.iter().position(|(other, _)| *other == name);
-        at.map(|at| self.states.swap_remove(at).1).ok_or_else(|| {
+    pub fn take(&mut self, name: ValueId) -> Result<StateFile> {
+        let at = self.waiting.iter().position(|(other, _)| *other == name);
+        at.map(|at| self.waiting.swap_remove(at).1).ok_or_else(|| {
             let what = format!("no states were written for %{}", name.index());
             ErrorKind::BadGraph { what }.into()
         })
     }
 
+    /// Counts what was written in a region.
+    pub fn ran(&mut self, child: &StateFiles) {
+        self.written += child.written;
+    }
+}
+
+impl<'p> ExecutionFrame<'p> {
     /// Walks all iterations backward with states from the file: two lie in memory at a time.
     pub(super) fn backward_from_file(
         &mut self,
@@ -105,7 +126,7 @@ impl<'p> ExecutionFrame<'p> {
     ) -> Result<()> {
         let plan = backward.states.plan;
         let (mut file, iterations) = match (plan.written, iterations) {
-            (true, Some(iterations)) => (self.take_states(planned.name)?, iterations),
+            (true, Some(iterations)) => (self.states.take(planned.name)?, iterations),
             _ => self.rerun_forward(lender, backward, planned, iterations)?,
         };
         let mut after = LAST;
@@ -120,7 +141,7 @@ impl<'p> ExecutionFrame<'p> {
             after = before;
         }
         // Another gradient of the same loop may ask for them.
-        self.states.push((planned.name, file));
+        self.states.keep(planned.name, file);
         Ok(())
     }
 
@@ -139,13 +160,13 @@ impl<'p> ExecutionFrame<'p> {
             None => runner.limit(),
         };
         let mut file =
-            self.open_states(planned, states.plan.spec.of.known_iterations().is_some())?;
+            self.states.open(planned, states.plan.spec.of.known_iterations().is_some())?;
         let (mut place, mut iteration) = (START, 0);
         while iteration < limit
             && (handed || runner.holds(self, lender, &states.at(place)?, &None, iteration)?)
         {
             if iteration > 0 {
-                self.write_state(lender, &mut file, iteration, &states.at(place)?)?;
+                self.states.write(lender, &mut file, iteration, &states.at(place)?)?;
             }
             let to = usize::from(place == 0);
             let made = states.at(to)?.into_iter().collect();
@@ -155,7 +176,7 @@ impl<'p> ExecutionFrame<'p> {
         }
         if let Some(iterations) = iterations.filter(|_| handed) {
             if iteration > 0 {
-                self.write_state(lender, &mut file, iteration, &states.at(place)?)?;
+                self.states.write(lender, &mut file, iteration, &states.at(place)?)?;
             }
             return Ok((file, iterations));
         }
