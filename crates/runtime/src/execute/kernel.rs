@@ -2,19 +2,13 @@
 
 use smallvec::SmallVec;
 use tonnage_core::error::Result;
-use tonnage_core::lent::{Data, In, Out};
-use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, Cost};
-use tonnage_core::shape::Sizes;
 use tonnage_core::{Attrs, Node, TensorType};
-use tonnage_cpu::kernel::{Epilogue, Kernel};
-use tonnage_cpu::{kernel_of, tile};
 use tonnage_plan::{KernelCall, Run, Step};
 
 use super::frame::ExecutionFrame;
-use super::step::{ReadSource, Reads, nothing, sources};
+use super::launch::{KernelLaunch, ReadSource, ReadSources, Reads, find_kernel};
 use crate::lend::{ByteRange, Lender};
-use crate::pool::pool;
 
 impl ExecutionFrame<'_> {
     /// Runs a kernel, with what its plan says of the call, or with what the data have decided by now.
@@ -25,7 +19,7 @@ impl ExecutionFrame<'_> {
         planned: Option<&KernelCall>,
     ) -> Result<()> {
         let node = self.node(step)?;
-        let Some(kernel) = kernel_of(node.op) else { return Ok(()) };
+        let Some(kernel) = find_kernel(node.op) else { return Ok(()) };
         let (decided_attrs, decided);
         let (attrs, call) = match planned {
             Some(call) => (&node.attrs, call),
@@ -43,7 +37,7 @@ impl ExecutionFrame<'_> {
         writes.extend(self.places.scratch(step.scratch));
         writes.iter().for_each(|byte_range| self.used.lent(byte_range));
         let (mut reads, mut layouts) = (Reads::default(), Vec::new());
-        let mut from: SmallVec<[ReadSource; 4]> = SmallVec::new();
+        let mut from = ReadSources::new();
         for id in &node.inputs {
             let streamed = step.streamed.iter().find(|streamed| streamed.input == from.len());
             if let Some((generator, layout)) = streamed.and_then(|s| s.recipe.as_stored()) {
@@ -55,65 +49,29 @@ impl ExecutionFrame<'_> {
             from.push(ReadSource::of(self.places.read(*id)?, &writes[..outputs], &mut reads));
         }
         let mut cost = call.cost;
-        let end = match step.epilogue.and_then(|at| self.places.plan().steps.get(at)) {
+        let epilogue = match step.epilogue.and_then(|at| self.places.plan().steps.get(at)) {
             Some(Step { run: Run::Tile(run), reads: inputs, .. }) => {
                 let more = run.cost;
                 cost = Cost { flops: cost.flops + more.flops, bytes: cost.bytes + more.bytes };
-                Some((run, self.loads(run, inputs, &writes[..outputs], &mut reads)?))
+                Some((run.as_ref(), self.loads(run, inputs, &writes[..outputs], &mut reads)?))
             }
             _ => None,
         };
-        let (stop, graph) = (self.stop.inside_step(), &self.places.plan().graph);
-        let real: SmallVec<[Sizes; 2]> = {
-            let lent = lender.lend(&reads, &writes)?;
-            let inputs: SmallVec<[In; 4]> = from
-                .iter()
-                .zip(layouts)
-                .zip(&node.inputs)
-                .map(|((from, layout), id)| In {
-                    dtype: graph.ty(*id).dtype,
-                    layout,
-                    data: match from {
-                        ReadSource::Output(output) => Data::Output(*output),
-                        ReadSource::Range(i) => Data::Slice(lent.reads[*i]),
-                        ReadSource::Generator(Generator::Stored { elements, .. }) => {
-                            Data::Stored(&*elements.0)
-                        }
-                        ReadSource::Generator(_) => Data::Slice(&[]),
-                    },
-                })
-                .collect();
-            let mut lent_writes = lent.writes.into_iter();
-            let mut outs: SmallVec<[Out; 2]> = node
-                .outputs
-                .iter()
-                .zip(&call.outputs)
-                .zip(lent_writes.by_ref())
-                .map(|((id, sizes), data)| Out {
-                    dtype: graph.ty(*id).dtype,
-                    sizes: sizes.clone(),
-                    data,
-                })
-                .collect();
-            let scratch: &mut [u8] = lent_writes.next().unwrap_or_else(nothing);
-            let sources = end.as_ref().map(|(run, from)| sources(run, from, &lent.reads));
-            let mut epilogue = end.as_ref().map(|(run, _)| tile::TileEpilogue::of(&run.program));
-            if let (Some(epilogue), Some(sources)) = (&mut epilogue, &sources) {
-                epilogue.resolve(sources)?;
-            }
-            pool().run_until(cost, stop, |workers| {
-                (kernel.run)(&mut Kernel {
-                    attrs,
-                    inputs: &inputs,
-                    outputs: &mut outs,
-                    scratch,
-                    workers,
-                    epilogue: epilogue.as_ref().map(|f| f as &dyn Epilogue),
-                })
-            })?;
-            inputs.iter().try_for_each(In::check)?;
-            outs.into_iter().map(|out| out.sizes).collect()
-        };
+        let real = KernelLaunch {
+            kernel,
+            node,
+            graph: &self.places.plan().graph,
+            attrs,
+            inputs: &from,
+            layouts,
+            epilogue: epilogue.as_ref().map(|(run, loads)| (*run, loads.as_slice())),
+            reads: &reads,
+            writes: &writes,
+            sizes: &call.outputs,
+            cost,
+            stop: self.stop.inside_step(),
+        }
+        .run(lender)?;
         if step.dynamic {
             for (id, sizes) in node.outputs.iter().zip(&real) {
                 self.decide(*id, sizes);

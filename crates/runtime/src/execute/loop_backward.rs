@@ -9,8 +9,9 @@ use tonnage_plan::schedule::{
 use tonnage_plan::{CheckpointPolicy, LoopGradPlan, StateSource, Step};
 
 use super::frame::ExecutionFrame;
+use super::launch::bytes::{self, copy};
 use super::looping::{CheckpointSchedule, Runner, StackedRows, rows};
-use super::region::{ByteRanges, copy, part, seconds};
+use super::region::{ByteRanges, part, seconds};
 use crate::lend::{ByteRange, Lender};
 
 /// The backward pass through a loop: what every step of it takes.
@@ -238,15 +239,7 @@ impl<'p> ExecutionFrame<'p> {
         let (layout, from) = (self.places.layout(id)?, self.places.read(id)?);
         let size = self.places.ty(id).dtype.size();
         self.used.lent(&to);
-        let mut lent = lender.lend(&[from], &[to])?;
-        let (from, to) = (lent.reads[0], &mut lent.writes[0]);
-        let mut chunks = to.chunks_exact_mut(size);
-        layout.for_each(|at| {
-            if let Some(chunk) = chunks.next() {
-                chunk.copy_from_slice(&from[at * size..(at + 1) * size]);
-            }
-        });
-        Ok(())
+        bytes::gather(lender, from, &layout, size, to)
     }
 
     /// Runs the loop once more, from its start to its end, checkpointing states; how many iterations there were.

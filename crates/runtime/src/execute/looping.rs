@@ -10,8 +10,9 @@ use tonnage_plan::schedule::Online;
 use tonnage_plan::{CheckpointPolicy, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun};
 
 use super::frame::ExecutionFrame;
+use super::launch::bytes::{self, copy};
 use super::places::{span, undecided};
-use super::region::{ByteRanges, copy, part, seconds};
+use super::region::{ByteRanges, part, seconds};
 use crate::lend::{ByteRange, Lender};
 
 /// A loop as it runs: all but its state.
@@ -153,8 +154,7 @@ impl<'p> ExecutionFrame<'p> {
         let iterations = checkpoints.get(if spec.spills { 0 } else { spec.carried });
         if let Some(id) = iterations {
             let home = self.made(*id)?;
-            let mut lent = lender.lend(&[], &[home.part(0, 8, home.align)?])?;
-            lent.writes[0].copy_from_slice(&(iteration as i64).to_le_bytes());
+            bytes::put_integer(lender, home, iteration as i64)?;
         }
         Ok(())
     }
@@ -297,8 +297,7 @@ impl<'p> Runner<'p> {
             OutputPlan::Input { input, .. } => inputs[*input],
             _ => answer,
         };
-        let lent = lender.lend(&[byte_range.part(0, 1, 1)?], &[])?;
-        Ok(lent.reads[0][0] != 0)
+        bytes::is_true(lender, byte_range)
     }
 
     /// Runs an iteration, from a state to what it makes: the next state, and rows of the stacked outputs.

@@ -10,6 +10,7 @@ mod frame;
 mod generators;
 mod headroom;
 mod kernel;
+mod launch;
 mod loop_backward;
 mod looping;
 mod places;

@@ -5,12 +5,13 @@ use smallvec::SmallVec;
 use tonnage_core::ValueId;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::dtype::DType;
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::Result;
 use tonnage_core::recipe::Key;
 use tonnage_plan::{BranchPlan, Plan, Step};
 
 use super::frame::ExecutionFrame;
 use super::generators::Generators;
+use super::launch::bytes;
 use super::places::undecided;
 use crate::lend::{ByteRange, Lender};
 
@@ -83,7 +84,7 @@ impl<'p> ExecutionFrame<'p> {
         self.ran(&child);
         for (k, id) in node.outputs.iter().enumerate() {
             self.learn(&child, k, *id)?;
-            copy(lender, outputs[k], homes[k])?;
+            bytes::copy(lender, outputs[k], homes[k])?;
         }
         Ok(())
     }
@@ -104,14 +105,7 @@ impl<'p> ExecutionFrame<'p> {
         let dtype = self.places.ty(id).dtype;
         let (byte_range, at) =
             (self.places.read(id)?, self.places.layout(id)?.offset * dtype.size());
-        let lent = lender.lend(&[byte_range], &[])?;
-        let bytes = lent.reads[0].get(at..at + dtype.size()).ok_or_else(|| undecided(id))?;
-        let mut wide = [0u8; 16];
-        let negative = dtype.class() == tonnage_core::Class::Signed
-            && bytes.last().is_some_and(|b| b & 0x80 != 0);
-        wide.fill(if negative { 0xff } else { 0 });
-        wide[..bytes.len()].copy_from_slice(bytes);
-        Ok(i128::from_le_bytes(wide))
+        bytes::integer(lender, byte_range, at, dtype)?.ok_or_else(|| undecided(id))
     }
 }
 
@@ -131,17 +125,4 @@ pub(super) fn seconds(
         None => Ok(*home),
     };
     second.iter().zip(homes).map(place).collect()
-}
-
-/// Copies all of a value, unless it is there already.
-pub(super) fn copy(lender: &mut Lender, from: ByteRange, to: ByteRange) -> Result<()> {
-    if from.base == to.base && from.offset == to.offset || from.len == 0 {
-        return Ok(());
-    }
-    let mut lent = lender.lend(&[from], &[to.part(0, from.len, to.align)?])?;
-    match lent.writes.first_mut() {
-        Some(to) => to.copy_from_slice(lent.reads[0]),
-        None => return Err(ErrorKind::BadGraph { what: "nothing to copy to".into() }.into()),
-    }
-    Ok(())
 }

@@ -12,8 +12,8 @@ use tonnage_plan::StateFilePlan;
 use tonnage_plan::schedule::{LAST, START};
 
 use super::frame::ExecutionFrame;
+use super::launch::bytes::{self, copy};
 use super::loop_backward::LoopBackward;
-use super::region::copy;
 use crate::lend::{ByteRange, Lender};
 use crate::spill::SpillFile;
 
@@ -43,8 +43,7 @@ impl StateFile {
         for (part, byte_range) in
             self.parts.iter().zip(state).filter(|(_, byte_range)| byte_range.len > 0)
         {
-            let lent = lender.lend(&[*byte_range], &[])?;
-            self.file.write(first + part, lent.reads[0])?;
+            bytes::to_file(lender, *byte_range, &mut self.file, first + part)?;
             written += Bytes::of(byte_range.len).rounded();
         }
         Ok(written)
@@ -56,8 +55,7 @@ impl StateFile {
         for (part, byte_range) in
             self.parts.iter().zip(state).filter(|(_, byte_range)| byte_range.len > 0)
         {
-            let mut lent = lender.lend(&[], &[*byte_range])?;
-            self.file.read(first + part, lent.writes[0])?;
+            bytes::from_file(lender, *byte_range, &mut self.file, first + part)?;
         }
         Ok(())
     }

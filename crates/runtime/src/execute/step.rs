@@ -9,13 +9,12 @@ use tonnage_core::row::{Call, Cost, Lower};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Close, Form};
 use tonnage_core::{Dim, Node, TensorType, ValueId};
-use tonnage_cpu::tile;
 use tonnage_plan::{At, Placed, Run, Step, TileRead, TileRun};
 
 use super::frame::ExecutionFrame;
+use super::launch::{ReadSource, ReadSources, Reads, TileLaunch};
 use super::places::nowhere;
 use crate::lend::{ByteRange, Lender};
-use crate::pool::pool;
 
 impl<'p> ExecutionFrame<'p> {
     pub fn step(&mut self, lender: &mut Lender, step: &'p Step) -> Result<()> {
@@ -113,8 +112,13 @@ impl<'p> ExecutionFrame<'p> {
                     })
                     .collect::<Result<SmallVec<[Placed; 4]>>>()?;
                 let placed: SmallVec<[&Placed; 4]> = placed.iter().collect();
-                tonnage_plan::tile_run(&program, domain, &placed, &tile::LIMITS)
-                    .ok_or_else(nowhere)?
+                tonnage_plan::tile_run(
+                    &program,
+                    domain,
+                    &placed,
+                    &self.places.plan().target.tile_limits(),
+                )
+                .ok_or_else(nowhere)?
             }
             _ => return Err(nowhere()),
         };
@@ -196,14 +200,17 @@ impl<'p> ExecutionFrame<'p> {
             writes.push(byte_range);
         }
         let mut reads = Reads::default();
-        let from = self.loads(run, inputs, &writes[..outputs], &mut reads)?;
-        let mut lent = lender.lend(&reads, &writes)?;
-        let sources = sources(run, &from, &lent.reads);
-        let (outs, rest) = lent.writes.split_at_mut(outputs);
-        let scratch: &mut [u8] = rest.first_mut().map_or(nothing(), |s| &mut **s);
-        pool().run_until(cost, self.stop.inside_step(), |workers| {
-            tile::run(&run.program, &run.domain, &sources, outs, scratch, workers)
-        })
+        let loads = self.loads(run, inputs, &writes[..outputs], &mut reads)?;
+        TileLaunch {
+            run,
+            loads: &loads,
+            reads: &reads,
+            writes: &writes,
+            outputs,
+            cost,
+            stop: self.stop.inside_step(),
+        }
+        .run(lender)
     }
 
     /// Where the loads of a program come from; byte ranges that are to be lent for them are added to `reads`.
@@ -213,8 +220,8 @@ impl<'p> ExecutionFrame<'p> {
         inputs: &[ValueId],
         outputs: &[ByteRange],
         reads: &mut Reads,
-    ) -> Result<SmallVec<[ReadSource; 4]>> {
-        let mut from = SmallVec::new();
+    ) -> Result<ReadSources> {
+        let mut from = ReadSources::new();
         for (read, form) in run.reads.iter().zip(&run.program.loads) {
             from.push(match read {
                 TileRead::Generator(generator, _) => {
@@ -246,56 +253,6 @@ impl<'p> ExecutionFrame<'p> {
             }
         }
     }
-}
-
-/// Scratch of no bytes, at an address that suits the elements that a kernel may take it for.
-pub(super) fn nothing<'a>() -> &'a mut [u8] {
-    bytemuck::cast_slice_mut::<u128, u8>(&mut [])
-}
-
-/// Byte ranges that a step is lent to read.
-pub(super) type Reads = SmallVec<[ByteRange; 4]>;
-
-/// Where a step reads something from.
-pub(super) enum ReadSource {
-    Range(usize),
-    Output(usize),
-    Generator(Generator),
-}
-
-impl ReadSource {
-    /// Bytes that are an output's, or are to be lent.
-    pub fn of(byte_range: ByteRange, outputs: &[ByteRange], reads: &mut Reads) -> ReadSource {
-        match outputs.iter().position(|w| same_start(w, &byte_range)) {
-            Some(output) => ReadSource::Output(output),
-            None => {
-                reads.push(byte_range);
-                ReadSource::Range(reads.len() - 1)
-            }
-        }
-    }
-}
-
-/// What the loads of a program read, now that bytes are lent.
-pub(super) fn sources<'a>(
-    run: &TileRun,
-    from: &'a [ReadSource],
-    lent: &[&'a [u8]],
-) -> SmallVec<[tile::TileSource<'a>; 4]> {
-    let source = |(from, read): (&'a ReadSource, &TileRead)| {
-        let (TileRead::Generator(_, layout) | TileRead::Input(_, layout)) = read;
-        let read = match from {
-            ReadSource::Generator(generator) => tile::Read::Generator(generator),
-            ReadSource::Output(output) => tile::Read::Output(*output),
-            ReadSource::Range(i) => tile::Read::Slice(lent[*i]),
-        };
-        tile::TileSource { layout: layout.clone(), read }
-    };
-    from.iter().zip(&run.reads).map(source).collect()
-}
-
-fn same_start(a: &ByteRange, b: &ByteRange) -> bool {
-    a.base == b.base && a.offset == b.offset && a.len > 0 && b.len > 0
 }
 
 /// The sizes of a node's results, now that the data decided those of its inputs. An error where they do not fit.
