@@ -20,6 +20,7 @@ use tonnage_plan::{FileValuePlan, Plan, PlanOptions, Step, TileRun, lower};
 use super::frame::ExecutionFrame;
 use super::launch::{ReadSource, Reads, RowsToFile, TileToFile};
 use super::recipe_inputs::{InputGenerators, Specs};
+use super::step::{loads, node_of};
 use super::{execute_with, missing, plan_once};
 use crate::array::Array;
 use crate::lend::Lender;
@@ -57,52 +58,50 @@ impl FileValues {
     }
 }
 
-impl<'p> ExecutionFrame<'p> {
-    /// Makes a value a piece at a time, each thread its own pieces: while one writes, the others compute.
-    pub(super) fn write_file_value(
-        &mut self,
-        lender: &mut Lender,
-        step: &Step,
-        run: &TileRun,
-        file_value: usize,
-    ) -> Result<()> {
-        let to = self.file_values.place(file_value)?;
-        let scratch = self.places.scratch(step.scratch);
-        let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
-        self.used.lent(&scratch);
-        let mut reads = Reads::default();
-        let loads = self.loads(run, &step.reads, &[], &mut reads)?;
-        let planned = &self.places.plan().file_values[file_value];
-        TileToFile { run, loads: &loads, reads: &reads, scratch, planned, to }.run(lender)
-    }
+/// Makes a value a piece at a time, each thread its own pieces: while one writes, the others compute.
+pub fn write_file_value(
+    frame: &mut ExecutionFrame,
+    lender: &mut Lender,
+    step: &Step,
+    run: &TileRun,
+    file_value: usize,
+) -> Result<()> {
+    let to = frame.file_values.place(file_value)?;
+    let scratch = frame.places.scratch(step.scratch);
+    let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
+    frame.used.lent(&scratch);
+    let mut reads = Reads::default();
+    let loads = loads(&frame.places, &frame.generators, run, &step.reads, &[], &mut reads)?;
+    let planned = &frame.places.plan().file_values[file_value];
+    TileToFile { run, loads: &loads, reads: &reads, scratch, planned, to }.run(lender)
+}
 
-    /// Puts rows into a table in a file, and what that is then into another place, a piece at a time.
-    pub(super) fn rows_in_file(
-        &mut self,
-        lender: &mut Lender,
-        step: &Step,
-        file_value: usize,
-    ) -> Result<()> {
-        let node = self.node(step)?;
-        let to = self.file_values.place(file_value)?;
-        let table = step.streamed.first().ok_or_else(missing)?.recipe.clone();
-        let (generator, _) = table.as_stored().ok_or_else(missing)?;
-        let Generator::Stored { elements: old, dtype } = self.generators.bind(generator) else {
-            return Err(missing());
-        };
-        let scratch = self.places.scratch(step.scratch);
-        let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
-        self.used.lent(&scratch);
-        let mut reads = Reads::default();
-        let mut inputs = SmallVec::new();
-        for id in &node.inputs[1..] {
-            let byte_range = self.places.read(*id)?;
-            let from = ReadSource::of(byte_range, &[], &mut reads);
-            inputs.push((self.places.ty(*id).dtype, self.places.layout(*id)?, from));
-        }
-        let (op, sizes) = (node.op, table.sizes.as_slice());
-        RowsToFile { op, sizes, dtype, old: &old, inputs, reads: &reads, scratch, to }.run(lender)
+/// Puts rows into a table in a file, and what that is then into another place, a piece at a time.
+pub fn rows_in_file(
+    frame: &mut ExecutionFrame,
+    lender: &mut Lender,
+    step: &Step,
+    file_value: usize,
+) -> Result<()> {
+    let node = node_of(frame.places.plan(), step)?;
+    let to = frame.file_values.place(file_value)?;
+    let table = step.streamed.first().ok_or_else(missing)?.recipe.clone();
+    let (generator, _) = table.as_stored().ok_or_else(missing)?;
+    let Generator::Stored { elements: old, dtype } = frame.generators.bind(generator) else {
+        return Err(missing());
+    };
+    let scratch = frame.places.scratch(step.scratch);
+    let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
+    frame.used.lent(&scratch);
+    let mut reads = Reads::default();
+    let mut inputs = SmallVec::new();
+    for id in &node.inputs[1..] {
+        let byte_range = frame.places.read(*id)?;
+        let from = ReadSource::of(byte_range, &[], &mut reads);
+        inputs.push((frame.places.ty(*id).dtype, frame.places.layout(*id)?, from));
     }
+    let (op, sizes) = (node.op, table.sizes.as_slice());
+    RowsToFile { op, sizes, dtype, old: &old, inputs, reads: &reads, scratch, to }.run(lender)
 }
 
 /// The same values in a file, which is read as they are needed; as they are, where they are in one or are one number.

@@ -1,6 +1,7 @@
-//! Where the values of one graph lie while it runs.
+//! One run of one graph, a call or one iteration of a body: its steps in their order, and the parts that they work with.
 
 use smallvec::SmallVec;
+use tonnage_core::bytes::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 use tonnage_core::{Sizes, TensorType, ValueId};
@@ -8,16 +9,19 @@ use tonnage_plan::{Plan, Run, StepMemory};
 
 use super::file_values::FileValues;
 use super::generators::Generators;
-use super::places::Places;
+use super::places::{Places, undecided};
+use super::region::{ByteRanges, part};
 use super::sizes::DecidedSizes;
 use super::state_file::StateFiles;
+use super::step::{read_ahead, run_step};
 use super::stop_points::StopPoints;
+use super::transfer::transfer;
 use super::used::UsedBytes;
 use crate::lend::{ByteRange, Lender};
 use crate::spill::DiskLane;
 use crate::timeline::Ticks;
 
-/// One run of one graph.
+/// One run of one graph: what it is made of, each with its own job.
 pub struct ExecutionFrame<'p> {
     /// Where values lie.
     pub places: Places<'p>,
@@ -40,6 +44,7 @@ pub struct ExecutionFrame<'p> {
 }
 
 impl<'p> ExecutionFrame<'p> {
+    /// A run that has not begun; of a call, which can be stopped or writes to files, the rest is set then.
     pub fn new(
         plan: &'p Plan,
         arena: ByteRange,
@@ -77,17 +82,17 @@ impl<'p> ExecutionFrame<'p> {
                 }
             }
             if !step.streamed.is_empty() {
-                self.read_ahead(at + 1);
+                read_ahead(plan, &self.generators, at + 1);
             }
             let updates = step.memory == StepMemory::Updates;
             self.stop.before_step(updates)?;
             let source = plan.graph.nodes.get(step.node).map(|n| n.source);
             let ran = match (&step.run, &mut lane) {
-                (Run::Transfer(transfer), Some(lane)) => {
-                    self.transfer(lender, lane, step, *transfer)
+                (Run::Transfer(kind), Some(lane)) => {
+                    transfer(&self.places, &mut self.used, lender, lane, step, *kind)
                 }
                 _ if finished == Some(at) => Ok(()),
-                _ => self.step(lender, step),
+                _ => run_step(self, lender, step),
             };
             finished = step.epilogue.or(finished);
             ran.map_err(|e| match source {
@@ -105,6 +110,42 @@ impl<'p> ExecutionFrame<'p> {
             if let Some(ticks) = &mut self.ticks {
                 ticks.step();
             }
+        }
+        Ok(())
+    }
+
+    /// A frame for a region, which knows the sizes that the data decided so far. Its arena starts at `at` in the
+    /// scratch of the step.
+    pub fn child(
+        &self,
+        plan: &'p Plan,
+        (scratch, at): (ByteRange, Bytes),
+        inputs: ByteRanges,
+        outputs: SmallVec<[ByteRange; 4]>,
+        generators: Generators<'p>,
+    ) -> Result<ExecutionFrame<'p>> {
+        let arena = part(scratch, at, plan.arena.as_usize())?;
+        let mut child = ExecutionFrame::new(plan, arena, inputs, outputs, generators);
+        child.sizes.clone_from(&self.sizes);
+        child.stop = self.stop.of_region();
+        Ok(child)
+    }
+
+    /// Tells a region how an input lies whose size the data decided.
+    pub fn tell(&self, child: &mut ExecutionFrame, input: usize, id: ValueId) -> Result<()> {
+        if self.places.ty(id).shape.sizes().is_none() {
+            let input = child.places.plan().graph.inputs[input];
+            child.places.decide(input, self.places.layout(id)?);
+        }
+        Ok(())
+    }
+
+    /// Learns from a region how large a result is whose size the data decided there.
+    pub fn learn(&mut self, child: &ExecutionFrame, output: usize, id: ValueId) -> Result<()> {
+        if self.places.ty(id).shape.sizes().is_none() {
+            let made = child.ty(child.places.plan().graph.outputs[output]);
+            let sizes = made.shape.sizes().ok_or_else(|| undecided(id))?;
+            self.decide(id, &sizes);
         }
         Ok(())
     }

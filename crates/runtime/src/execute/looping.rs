@@ -11,13 +11,14 @@ use tonnage_plan::{CheckpointPolicy, LoopPlan, OutputPlan, Sliced, Step, TileRea
 
 use super::frame::ExecutionFrame;
 use super::launch::bytes::{self, copy};
-use super::places::{span, undecided};
+use super::places::{Places, span, undecided};
 use super::region::{ByteRanges, part, seconds};
+use super::step::{node_of, run_tile};
 use crate::lend::{ByteRange, Lender};
 
 /// A loop as it runs: all but its state.
-pub(super) struct Runner<'p> {
-    pub plan: &'p LoopPlan,
+pub struct Runner<'p> {
+    plan: &'p LoopPlan,
     scratch: ByteRange,
     /// The sliced inputs, whole.
     sliced: ByteRanges,
@@ -30,7 +31,7 @@ pub(super) struct Runner<'p> {
 
 /// Rows of a value that lie one after the other.
 #[derive(Clone, Copy)]
-pub(super) struct StackedRows {
+pub struct StackedRows {
     whole: ByteRange,
     bytes: usize,
 }
@@ -47,127 +48,126 @@ impl StackedRows {
     }
 }
 
-impl<'p> ExecutionFrame<'p> {
-    /// The rows of a value that lies close together from the start of `whole`.
-    pub(super) fn rows(&self, id: ValueId, whole: ByteRange) -> Result<StackedRows> {
-        let ty = self.places.ty(id);
-        let sizes = ty.shape.sizes().ok_or_else(|| undecided(id))?;
-        let bytes = sizes.iter().skip(1).product::<usize>() * ty.dtype.size();
-        Ok(StackedRows::new(whole, bytes))
-    }
+/// The rows of a value that lies close together from the start of `whole`.
+fn stacked_rows(places: &Places, id: ValueId, whole: ByteRange) -> Result<StackedRows> {
+    let ty = places.ty(id);
+    let sizes = ty.shape.sizes().ok_or_else(|| undecided(id))?;
+    let bytes = sizes.iter().skip(1).product::<usize>() * ty.dtype.size();
+    Ok(StackedRows::new(whole, bytes))
+}
 
-    /// The rows of a value that is being made.
-    pub(super) fn made_rows(&mut self, id: ValueId) -> Result<StackedRows> {
-        let whole = self.made(id)?;
-        self.rows(id, whole)
-    }
+/// The rows of a value that is being made.
+pub fn made_rows(frame: &mut ExecutionFrame, id: ValueId) -> Result<StackedRows> {
+    let whole = frame.made(id)?;
+    stacked_rows(&frame.places, id, whole)
+}
 
-    pub fn while_loop(
-        &mut self,
-        lender: &mut Lender,
-        step: &Step,
-        plan: &'p LoopPlan,
-    ) -> Result<()> {
-        let scratch = self.places.region_scratch(step);
-        let node = self.node(step)?;
-        let spec = &plan.spec;
-        let (carried, rest) = node.outputs.split_at(spec.carried);
-        let (stacked, checkpoints) = rest.split_at(spec.stacked);
-        let homes = carried.iter().map(|id| self.made(*id)).collect::<Result<ByteRanges>>()?;
-        let of = |ids: &[ValueId], frame: &mut ExecutionFrame| {
-            ids.iter()
-                .map(|id| frame.made_rows(*id))
-                .collect::<Result<SmallVec<[StackedRows; 4]>>>()
+/// Runs a loop to its end.
+pub fn while_loop<'p>(
+    frame: &mut ExecutionFrame<'p>,
+    lender: &mut Lender,
+    step: &Step,
+    plan: &'p LoopPlan,
+) -> Result<()> {
+    let scratch = frame.places.region_scratch(step);
+    let node = node_of(frame.places.plan(), step)?;
+    let spec = &plan.spec;
+    let (carried, rest) = node.outputs.split_at(spec.carried);
+    let (stacked, checkpoints) = rest.split_at(spec.stacked);
+    let homes = carried.iter().map(|id| frame.made(*id)).collect::<Result<ByteRanges>>()?;
+    let of = |ids: &[ValueId], frame: &mut ExecutionFrame| {
+        ids.iter().map(|id| made_rows(frame, *id)).collect::<Result<SmallVec<[StackedRows; 4]>>>()
+    };
+    let stacked = of(stacked, frame)?;
+    let states = if spec.spills { 0 } else { checkpoints.len().min(spec.carried) };
+    let checkpoint_rows = of(&checkpoints[..states], frame)?;
+    let runner = Runner::new(&frame.places, plan, scratch, &node.inputs)?;
+    let limit = runner.limit();
+    // A loop of no iterations makes nothing, and has no scratch.
+    let second = match limit {
+        0 => homes.clone(),
+        _ => seconds(&plan.second, &homes, scratch)?,
+    };
+    let mut places = StateBuffers {
+        current: homes.clone(),
+        other: second.clone(),
+        stays: plan.body.written.iter().take(spec.carried).map(|written| !written).collect(),
+    };
+    let mut sizes = start_sizes(&frame.places, carried, &node.inputs)?;
+    let mut schedule = CheckpointSchedule::new(&plan.checkpoint_policy);
+    let mut iteration = 0;
+    let known = matches!(spec.iterations, Iterations::Times(_));
+    let mut file = match &plan.checkpoint_policy {
+        CheckpointPolicy::File(planned) => Some((planned.name, frame.states.open(planned, known)?)),
+        _ => None,
+    };
+    while iteration < limit && runner.holds(frame, lender, &places.current, &sizes, iteration)? {
+        if let Err(stopped) = frame.stop.between_iterations() {
+            // Variables that are carried have the values of the last whole iteration.
+            for (now, home) in places.current.iter().zip(&homes) {
+                copy(lender, *now, *home)?;
+            }
+            return Err(stopped);
+        }
+        if iteration > 0
+            && let Some((_, file)) = &mut file
+        {
+            frame.states.write(lender, file, iteration, &places.current)?;
+        }
+        if !known && let Some(row) = schedule.checkpoint(iteration) {
+            for (now, rows) in places.current.iter().zip(&checkpoint_rows) {
+                copy(lender, *now, rows.row(row as u64)?)?;
+            }
+        }
+        // Where the end is known, a state that is checkpointed is made where it stays, if it can.
+        let checkpoint = match known && iteration + 1 < limit {
+            true => schedule.checkpoint(iteration + 1),
+            false => None,
         };
-        let stacked = of(stacked, self)?;
-        let states = if spec.spills { 0 } else { checkpoints.len().min(spec.carried) };
-        let checkpoint_rows = of(&checkpoints[..states], self)?;
-        let runner = Runner::new(self, plan, scratch, &node.inputs)?;
-        let limit = runner.limit();
-        // A loop of no iterations makes nothing, and has no scratch.
-        let second = match limit {
-            0 => homes.clone(),
-            _ => seconds(&plan.second, &homes, scratch)?,
-        };
-        let mut places = StateBuffers {
-            current: homes.clone(),
-            other: second.clone(),
-            stays: plan.body.written.iter().take(spec.carried).map(|written| !written).collect(),
-        };
-        let mut sizes = self.start_sizes(carried, &node.inputs)?;
-        let mut schedule = CheckpointSchedule::new(&plan.checkpoint_policy);
-        let mut iteration = 0;
-        let known = matches!(spec.iterations, Iterations::Times(_));
-        let mut file = match &plan.checkpoint_policy {
-            CheckpointPolicy::File(planned) => {
-                Some((planned.name, self.states.open(planned, known)?))
-            }
-            _ => None,
-        };
-        while iteration < limit && runner.holds(self, lender, &places.current, &sizes, iteration)? {
-            if let Err(stopped) = self.stop.between_iterations() {
-                // Variables that are carried have the values of the last whole iteration.
-                for (now, home) in places.current.iter().zip(&homes) {
-                    copy(lender, *now, *home)?;
-                }
-                return Err(stopped);
-            }
-            if iteration > 0
-                && let Some((_, file)) = &mut file
-            {
-                self.states.write(lender, file, iteration, &places.current)?;
-            }
-            if !known && let Some(row) = schedule.checkpoint(iteration) {
-                for (now, rows) in places.current.iter().zip(&checkpoint_rows) {
-                    copy(lender, *now, rows.row(row as u64)?)?;
-                }
-            }
-            // Where the end is known, a state that is checkpointed is made where it stays, if it can.
-            let checkpoint = match known && iteration + 1 < limit {
-                true => schedule.checkpoint(iteration + 1),
-                false => None,
-            };
-            let at = |row: usize| checkpoint_rows.iter().map(|rows| rows.row(row as u64)).collect();
-            let rows: Option<ByteRanges> = checkpoint.map(at).transpose()?;
-            let next = places.next(rows.as_ref());
-            let row = spec.row(iteration, limit);
-            let made = next.iter().map(|byte_range| Ok(*byte_range));
-            let made = made.chain(stacked.iter().map(|rows| rows.row(row)));
-            let made = made.collect::<Result<SmallVec<[ByteRange; 4]>>>()?;
-            runner.run_iteration(self, lender, &places.current, &mut sizes, made, iteration)?;
-            for (now, row) in next.iter().zip(rows.iter().flatten()) {
-                copy(lender, *now, *row)?;
-            }
-            places.move_to(next, &homes, &second);
-            iteration += 1;
+        let at = |row: usize| checkpoint_rows.iter().map(|rows| rows.row(row as u64)).collect();
+        let rows: Option<ByteRanges> = checkpoint.map(at).transpose()?;
+        let next = places.next(rows.as_ref());
+        let row = spec.row(iteration, limit);
+        let made = next.iter().map(|byte_range| Ok(*byte_range));
+        let made = made.chain(stacked.iter().map(|rows| rows.row(row)));
+        let made = made.collect::<Result<SmallVec<[ByteRange; 4]>>>()?;
+        runner.run_iteration(frame, lender, &places.current, &mut sizes, made, iteration)?;
+        for (now, row) in next.iter().zip(rows.iter().flatten()) {
+            copy(lender, *now, *row)?;
         }
-        for (now, home) in places.current.iter().zip(&homes) {
-            copy(lender, *now, *home)?;
-        }
-        for (id, sizes) in carried.iter().zip(sizes.iter().flatten()) {
-            self.decide(*id, sizes);
-        }
-        if let Some((name, file)) = file {
-            self.states.keep(name, file);
-        }
-        // Only the data knew how many iterations there would be; or that number stands for a file.
-        let iterations = checkpoints.get(if spec.spills { 0 } else { spec.carried });
-        if let Some(id) = iterations {
-            let home = self.made(*id)?;
-            bytes::put_integer(lender, home, iteration as i64)?;
-        }
-        Ok(())
+        places.move_to(next, &homes, &second);
+        iteration += 1;
     }
+    for (now, home) in places.current.iter().zip(&homes) {
+        copy(lender, *now, *home)?;
+    }
+    for (id, sizes) in carried.iter().zip(sizes.iter().flatten()) {
+        frame.decide(*id, sizes);
+    }
+    if let Some((name, file)) = file {
+        frame.states.keep(name, file);
+    }
+    // Only the data knew how many iterations there would be; or that number stands for a file.
+    let iterations = checkpoints.get(if spec.spills { 0 } else { spec.carried });
+    if let Some(id) = iterations {
+        let home = frame.made(*id)?;
+        bytes::put_integer(lender, home, iteration as i64)?;
+    }
+    Ok(())
+}
 
-    /// Sizes of the carried values, of a loop where the data decide any.
-    fn start_sizes(&self, outputs: &[ValueId], inputs: &[ValueId]) -> Result<Option<Vec<Sizes>>> {
-        let known = |id: &ValueId| self.places.ty(*id).shape.sizes().is_some();
-        if outputs.iter().all(known) {
-            return Ok(None);
-        }
-        let sizes = |id: &ValueId| Ok(self.places.layout(*id)?.sizes.clone());
-        Ok(Some(inputs.iter().take(outputs.len()).map(sizes).collect::<Result<_>>()?))
+/// Sizes of the carried values, of a loop where the data decide any.
+fn start_sizes(
+    places: &Places,
+    outputs: &[ValueId],
+    inputs: &[ValueId],
+) -> Result<Option<Vec<Sizes>>> {
+    let known = |id: &ValueId| places.ty(*id).shape.sizes().is_some();
+    if outputs.iter().all(known) {
+        return Ok(None);
     }
+    let sizes = |id: &ValueId| Ok(places.layout(*id)?.sizes.clone());
+    Ok(Some(inputs.iter().take(outputs.len()).map(sizes).collect::<Result<_>>()?))
 }
 
 /// Where the state of a loop lies, and where the next one can: a value that is made in place has one place for both.
@@ -207,7 +207,7 @@ fn same(a: &ByteRange, b: &ByteRange) -> bool {
 }
 
 /// Says which states are checkpointed, and in which rows.
-pub(super) struct CheckpointSchedule<'p> {
+pub struct CheckpointSchedule<'p> {
     these: &'p [u64],
     next: usize,
     online: Option<Online>,
@@ -245,13 +245,13 @@ impl<'p> CheckpointSchedule<'p> {
 impl<'p> Runner<'p> {
     /// The loop whose own inputs these are.
     pub fn new(
-        frame: &ExecutionFrame<'p>,
+        places: &Places,
         plan: &'p LoopPlan,
         scratch: ByteRange,
         ids: &'p [ValueId],
     ) -> Result<Runner<'p>> {
         let given = |ids: &[ValueId]| {
-            ids.iter().map(|id| frame.places.given(*id)).collect::<Result<ByteRanges>>()
+            ids.iter().map(|id| places.given(*id)).collect::<Result<ByteRanges>>()
         };
         let (sliced, read) = ids[plan.spec.carried..].split_at(plan.spec.sliced);
         let iterations = plan.spec.known_iterations().unwrap_or(0);
@@ -380,7 +380,7 @@ impl<'p> Runner<'p> {
 }
 
 /// Rows of inputs: where they lie, or computed now.
-pub(super) fn rows<'p>(
+pub fn rows<'p>(
     frame: &mut ExecutionFrame<'p>,
     lender: &mut Lender,
     sliced: &'p [Sliced],
@@ -400,7 +400,7 @@ pub(super) fn rows<'p>(
                 let byte_range = scratch.part(at.as_usize(), len, ty.dtype.size())?;
                 let run = nth_row(run, strides, row);
                 let writes = SmallVec::from_iter([byte_range]);
-                frame.run_tile(lender, &run, &[], writes, None, Cost::default())?;
+                run_tile(frame, lender, &run, &[], writes, None, Cost::default())?;
                 byte_range
             }
         });

@@ -5,6 +5,7 @@
 //! passes, with `state_file` for states that wait in a file; `transfer` hands values to the disk lane, `file_values`
 //! writes those that outlive the call to files.
 
+mod dynamic;
 mod file_values;
 mod frame;
 mod generators;

@@ -9,11 +9,8 @@ use tonnage_core::ValueId;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_plan::StateFilePlan;
-use tonnage_plan::schedule::{LAST, START};
 
-use super::frame::ExecutionFrame;
-use super::launch::bytes::{self, copy};
-use super::loop_backward::LoopBackward;
+use super::launch::bytes;
 use crate::lend::{ByteRange, Lender};
 use crate::spill::SpillFile;
 
@@ -110,78 +107,5 @@ impl StateFiles {
     /// Counts what was written in a region.
     pub fn ran(&mut self, child: &StateFiles) {
         self.written += child.written;
-    }
-}
-
-impl<'p> ExecutionFrame<'p> {
-    /// Walks all iterations backward with states from the file: two lie in memory at a time.
-    pub(super) fn backward_from_file(
-        &mut self,
-        lender: &mut Lender,
-        backward: &mut LoopBackward<'p>,
-        planned: &StateFilePlan,
-        iterations: Option<u64>,
-    ) -> Result<()> {
-        let plan = backward.states.plan;
-        let (mut file, iterations) = match (plan.written, iterations) {
-            (true, Some(iterations)) => (self.states.take(planned.name)?, iterations),
-            _ => self.rerun_forward(lender, backward, planned, iterations)?,
-        };
-        let mut after = LAST;
-        for iteration in (0..iterations).rev() {
-            let before = if iteration == 0 { START } else { usize::from(after == 0) };
-            let state = backward.states.at(before)?;
-            if iteration > 0 {
-                state.iter().for_each(|byte_range| self.used.lent(byte_range));
-                file.read(lender, iteration, &state)?;
-            }
-            self.backward_step(lender, backward, iteration, before, after)?;
-            after = before;
-        }
-        // Another gradient of the same loop may ask for them.
-        self.states.keep(planned.name, file);
-        Ok(())
-    }
-
-    /// Runs the iterations of a loop once more and writes their states: of one whose end is at hand, all but the last.
-    fn rerun_forward(
-        &mut self,
-        lender: &mut Lender,
-        backward: &LoopBackward<'p>,
-        planned: &StateFilePlan,
-        iterations: Option<u64>,
-    ) -> Result<(StateFile, u64)> {
-        let (runner, states) = (&backward.runner, &backward.states);
-        let handed = states.plan.spec.handed;
-        let limit = match iterations.filter(|_| handed) {
-            Some(iterations) => iterations.saturating_sub(1),
-            None => runner.limit(),
-        };
-        let mut file =
-            self.states.open(planned, states.plan.spec.of.known_iterations().is_some())?;
-        let (mut place, mut iteration) = (START, 0);
-        while iteration < limit
-            && (handed || runner.holds(self, lender, &states.at(place)?, &None, iteration)?)
-        {
-            if iteration > 0 {
-                self.states.write(lender, &mut file, iteration, &states.at(place)?)?;
-            }
-            let to = usize::from(place == 0);
-            let made = states.at(to)?.into_iter().collect();
-            runner.run_iteration(self, lender, &states.at(place)?, &mut None, made, iteration)?;
-            self.recomputed_iterations += 1;
-            (place, iteration) = (to, iteration + 1);
-        }
-        if let Some(iterations) = iterations.filter(|_| handed) {
-            if iteration > 0 {
-                self.states.write(lender, &mut file, iteration, &states.at(place)?)?;
-            }
-            return Ok((file, iterations));
-        }
-        for (from, to) in states.at(place)?.into_iter().zip(states.at(LAST)?) {
-            self.used.lent(&to);
-            copy(lender, from, to)?;
-        }
-        Ok((file, iteration))
     }
 }

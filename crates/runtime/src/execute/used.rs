@@ -48,13 +48,24 @@ impl UsedBytes {
         let ByteRange { base, offset, len, .. } = self.arena;
         let inside = byte_range.base == base && (offset..offset + len).contains(&byte_range.offset);
         if inside && byte_range.len > 0 {
-            self.begin(byte_range.offset, Bytes::of(byte_range.len).rounded());
+            let (offset, bytes) = (byte_range.offset, Bytes::of(byte_range.len).rounded());
+            // A part was touched with the whole. Rounded on its own, a row would reach beyond it.
+            if !self.live_from(offset, bytes) {
+                self.touch(offset..offset + bytes.as_usize());
+            }
         }
     }
 
     /// Notes that whatever lives in a buffer of the arena ends.
     pub fn ended(&mut self, buffer: &ByteRange) {
-        self.end(buffer.offset, buffer.len);
+        let (now, addresses) = (&mut self.now, buffer.offset..buffer.offset + buffer.len);
+        self.live.retain(|(at, bytes)| {
+            let inside = addresses.contains(at);
+            if inside {
+                *now -= *bytes;
+            }
+            !inside
+        });
     }
 
     /// Notes what a body or a branch was lent of its own arena, which is one block of this one.
@@ -65,27 +76,8 @@ impl UsedBytes {
         }
     }
 
-    /// Bytes from an offset on; a part of something that lives is no more, and what grows is as much more.
-    fn begin(&mut self, offset: usize, bytes: Bytes) {
-        // A part was touched with the whole. Rounded on its own, a row would reach beyond it.
-        if !self.live_from(offset, bytes) {
-            self.touch(offset..offset + bytes.as_usize());
-        }
-    }
-
-    /// Whatever lives in these bytes ends.
-    fn end(&mut self, offset: usize, len: usize) {
-        let now = &mut self.now;
-        self.live.retain(|(at, bytes)| {
-            let inside = (offset..offset + len).contains(at);
-            if inside {
-                *now -= *bytes;
-            }
-            !inside
-        });
-    }
-
-    /// Notes that bytes live from here on; whether they are a part of something that lived before.
+    /// Notes that bytes live from here on; whether they are a part of something that lived before. A part is no more, and
+    /// what grows is as much more.
     fn live_from(&mut self, offset: usize, bytes: Bytes) -> bool {
         let around = |at: usize, bytes: Bytes| (at..at + bytes.as_usize()).contains(&offset);
         let is_part = match self.live.iter_mut().find(|(at, known)| around(*at, *known)) {
@@ -125,7 +117,12 @@ mod tests {
 
     /// Nothing yet of an arena of 4 KiB.
     fn unused() -> UsedBytes {
-        UsedBytes::new(ByteRange { base: 0, offset: 0, len: 4096, align: 1 })
+        UsedBytes::new(range(0, 4096))
+    }
+
+    /// That many bytes from there on.
+    fn range(offset: usize, len: usize) -> ByteRange {
+        ByteRange { base: 0, offset, len, align: 1 }
     }
 
     /// The same figures by a list of all cache lines.
@@ -140,8 +137,9 @@ mod tests {
             let (mut used, mut list) = (unused(), vec![false; 64]);
             for _ in 0..draw(12) {
                 let (start, lines) = (draw(56), 1 + draw(8));
-                used.begin(start * 64, Bytes::of(lines * 64));
-                used.end(start * 64, lines * 64);
+                let lent = range(start * 64, lines * 64);
+                used.lent(&lent);
+                used.ended(&lent);
                 list[start..start + lines].fill(true);
                 assert_eq!(used.touched().as_usize(), list.iter().filter(|t| **t).count() * 64);
                 assert!(used.touched.windows(2).all(|pair| pair[0].end < pair[1].start));
@@ -152,10 +150,10 @@ mod tests {
     #[test]
     fn what_has_ended_counts_among_the_touched_bytes_alone() {
         let mut used = unused();
-        used.begin(0, Bytes::new(128));
-        used.begin(64, Bytes::new(128)); // a row of the first, which does not reach beyond it
-        used.end(0, 128);
-        used.begin(128, Bytes::new(64));
+        used.lent(&range(0, 128));
+        used.lent(&range(64, 128)); // a row of the first, which does not reach beyond it
+        used.ended(&range(0, 128));
+        used.lent(&range(128, 64));
         assert_eq!((used.at_once().get(), used.touched().get()), (128, 192));
         let mut outer = unused();
         outer.ran(&used);
