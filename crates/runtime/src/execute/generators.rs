@@ -63,3 +63,29 @@ fn mix(key: [u32; 2], n: u32, i: u64) -> [u32; 2] {
     let words = philox::block(key, [n, i as u32, (i >> 32) as u32, 0x746f_6e6e]);
     [words[0], words[1]]
 }
+
+#[cfg(test)]
+mod tests {
+    use tonnage_core::DType;
+    use tonnage_core::recipe::Distribution;
+
+    use super::*;
+
+    #[test]
+    fn a_region_draws_the_same_for_the_same_row_and_other_numbers_for_another() {
+        let planned = Generator::Random {
+            key: Key::PerCall(1),
+            distribution: Distribution::Uniform,
+            dtype: DType::F32,
+        };
+        let given = InputGenerators::new();
+        let call = Generators::new([1, 2], &given);
+        let drawn = |key, region, row| call.of_region(key, region, row).bind(&planned);
+        let key = Some(Key::PerCall(7));
+        assert_eq!(drawn(key, 1, 5), drawn(key, 1, 5));
+        assert_ne!(drawn(key, 1, 5), drawn(key, 1, 6));
+        assert_ne!(drawn(key, 1, 5), drawn(key, 0, 5));
+        assert_ne!(drawn(key, 1, 5), drawn(Some(Key::PerCall(8)), 1, 5));
+        assert_eq!(drawn(None, 2, 0), call.bind(&planned));
+    }
+}

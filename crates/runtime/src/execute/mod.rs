@@ -1,9 +1,13 @@
 //! Running a plan: nothing is obtained but what the plan names, and *used* is recorded on its own.
 //!
-//! `frame` says where the values of one graph lie (a call, or one iteration of a body); `step` runs one step of it
-//! (`kernel`: one that is a kernel); `region` runs branches, `looping` loops, and `loop_backward` their backward
-//! passes, with `state_file` for states that wait in a file; `transfer` hands values to the disk lane, `file_values`
-//! writes those that outlive the call to files.
+//! `frame` is one run of one graph (a call, or one iteration of a body). It is composed of parts with one job each:
+//! `places` (where values lie), `sizes` (which the data decided), `used` (what was lent), `generators` (what random ops
+//! draw and a call brings), `stop_points` (where it may stop), `state_file` (states of loops that wait in files),
+//! `file_values` (values that outlive the call in files).
+//!
+//! `step` runs one step of it (`kernel`: one that is a kernel; `dynamic`: what the plan left open of one); `region` runs
+//! branches, `looping` loops, and `loop_backward` their backward passes; `transfer` hands values to the disk lane. They
+//! take the parts that they need, and say what is to run on which byte ranges. Only `launch` makes slices of those.
 
 mod dynamic;
 mod file_values;

@@ -48,3 +48,25 @@ fn names(ty: &TensorType, symbol: &Symbol) -> bool {
     ty.shape.iter().for_each(|dim| dim.symbols(&mut |s| found |= s == symbol));
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use tonnage_core::DType;
+
+    use super::*;
+
+    #[test]
+    fn what_is_decided_stays_until_it_is_forgotten() {
+        let (n, m) = (Dim::symbol(Symbol::new("n")), Dim::symbol(Symbol::new("m")));
+        let ty = |dims: &[Dim]| TensorType::new(DType::F32, dims);
+        let of = |sizes: &DecidedSizes| sizes.ty(&ty(&[n.clone(), m.clone()])).shape.sizes();
+        let mut sizes = DecidedSizes::default();
+        sizes.decide(&ty(&[n.clone()]), &[3]);
+        sizes.decide(&ty(&[n.clone(), m.clone()]), &[4, 5]);
+        assert_eq!(of(&sizes).as_deref(), Some(&[3, 5][..]));
+        sizes.forget(&ty(&[n.clone()]));
+        assert_eq!(of(&sizes), None);
+        sizes.decide(&ty(&[n.clone()]), &[4]);
+        assert_eq!(of(&sizes).as_deref(), Some(&[4, 5][..]));
+    }
+}
