@@ -101,7 +101,7 @@ fn run(
             tile_op::apply(op, &call, args, &outputs, &program, mark)
         }
         Lower::Kernel => {
-            let kernel = kernel_of(op).ok_or_else(|| no_kernel(op))?;
+            let kernel = execute::find_kernel(op)?;
             kernel::apply(op, &call, args, &outputs, kernel, mark)
         }
         // A graph as one op is planned as one.
@@ -217,12 +217,6 @@ fn apply_view(
         None => copy[0].view(Layout::contiguous(sizes)),
     };
     Ok(smallvec![made])
-}
-
-#[cold]
-fn no_kernel(op: &'static OpDef) -> tonnage_core::Error {
-    let what = format!("the CPU has no kernel for {}", op.name);
-    tonnage_core::ErrorKind::BadGraph { what }.into()
 }
 
 fn bad_layout(op: &'static OpDef) -> tonnage_core::Error {

@@ -20,7 +20,7 @@ pub fn kernel(
     planned: Option<&KernelCall>,
 ) -> Result<()> {
     let node = node_of(frame.places.plan(), step)?;
-    let Some(kernel) = find_kernel(node.op) else { return Ok(()) };
+    let kernel = find_kernel(node.op)?;
     let (decided_attrs, decided);
     let (attrs, call) = match planned {
         Some(call) => (&node.attrs, call),

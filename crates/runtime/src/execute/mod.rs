@@ -28,6 +28,8 @@ mod stop_points;
 mod transfer;
 mod used;
 
+pub(crate) use launch::find_kernel;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

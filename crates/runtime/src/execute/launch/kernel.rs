@@ -8,9 +8,9 @@ use tonnage_core::lent::{Data, In, Out};
 use tonnage_core::recipe::Generator;
 use tonnage_core::row::Cost;
 use tonnage_core::shape::Sizes;
-use tonnage_core::{Attrs, Node};
+use tonnage_core::{Attrs, Node, OpDef};
 use tonnage_cpu::kernel::{Epilogue, Kernel, KernelDef};
-use tonnage_cpu::tile;
+use tonnage_cpu::{kernel_of, tile};
 use tonnage_plan::TileRun;
 
 use super::tile::sources;
@@ -19,7 +19,19 @@ use crate::interrupt::Stop;
 use crate::lend::{ByteRange, Lender};
 use crate::pool::pool;
 
-pub use tonnage_cpu::kernel_of as find_kernel;
+/// The kernel of an op.
+///
+/// # Errors
+/// Where the CPU has none.
+pub fn find_kernel(op: &'static OpDef) -> Result<&'static KernelDef> {
+    kernel_of(op).ok_or_else(|| no_kernel(op))
+}
+
+#[cold]
+fn no_kernel(op: &'static OpDef) -> tonnage_core::Error {
+    let what = format!("the CPU has no kernel for {}", op.name);
+    tonnage_core::ErrorKind::BadGraph { what }.into()
+}
 
 /// A kernel and what it runs over.
 pub struct KernelLaunch<'a> {
