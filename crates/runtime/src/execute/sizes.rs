@@ -61,12 +61,12 @@ mod tests {
         let ty = |dims: &[Dim]| TensorType::new(DType::F32, dims);
         let of = |sizes: &DecidedSizes| sizes.ty(&ty(&[n.clone(), m.clone()])).shape.sizes();
         let mut sizes = DecidedSizes::default();
-        sizes.decide(&ty(&[n.clone()]), &[3]);
+        sizes.decide(&ty(std::slice::from_ref(&n)), &[3]);
         sizes.decide(&ty(&[n.clone(), m.clone()]), &[4, 5]);
         assert_eq!(of(&sizes).as_deref(), Some(&[3, 5][..]));
-        sizes.forget(&ty(&[n.clone()]));
+        sizes.forget(&ty(std::slice::from_ref(&n)));
         assert_eq!(of(&sizes), None);
-        sizes.decide(&ty(&[n.clone()]), &[4]);
+        sizes.decide(&ty(std::slice::from_ref(&n)), &[4]);
         assert_eq!(of(&sizes).as_deref(), Some(&[4, 5][..]));
     }
 }
