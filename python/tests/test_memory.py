@@ -178,3 +178,19 @@ def test_errors_of_budgets_and_limits_end_in_the_line_of_the_program():
         tf.function(lambda x: x, budget=0)(tf.ones([2]))
     with pytest.raises(ValueError, match=r"test_memory\.py:\d+"):
         tf.memory.limit("0").__enter__()
+
+
+@pytest.mark.parametrize("shape", [(2, 0, 66), (0, 3, 66), (2, 3, 0)])
+def test_tensors_without_elements_run_in_every_piece_of_a_batch(shape):
+    x, row = tf.zeros(shape), tf.constant(np.linspace(0.5, 2.0, shape[-1]).astype("f4"))
+
+    def program(x, row):
+        return tf.nn.batch_normalization(x, row, tf.square(row), row, row, 1e-3)
+
+    peak = tf.function(program).plan(x, row).peak
+    for budget in range(peak, 0, -64):
+        try:
+            made = tf.function(program, budget=budget)(x, row)
+        except tf.errors.ResourceExhaustedError:
+            break
+        assert made.shape == shape, budget

@@ -392,7 +392,11 @@ pub fn rows<'p>(
     for (sliced, whole) in sliced.iter().zip(whole) {
         all.push(match sliced {
             Sliced::Bytes { first, stride, layout, size } => {
-                let at = (first + row as isize * stride) as usize * size;
+                // A row without elements lies nowhere in a whole without elements.
+                let at = match span(layout) {
+                    0 => 0,
+                    _ => (first + row as isize * stride) as usize * size,
+                };
                 whole.part(at, span(layout) * size, *size)?
             }
             Sliced::Recipe { run, strides, at, row: ty } => {
