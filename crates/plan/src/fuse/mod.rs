@@ -32,8 +32,6 @@ pub(crate) use views::see_through;
 /// Instructions and loads beyond which a chain is cut: longer ones gain nothing more.
 const LONGEST: usize = 64;
 const WIDEST: usize = 12;
-/// Registers that fit on the stack whatever the order of instructions.
-const SURE: usize = 32;
 /// Readers that a value is written into at most.
 const MOST_READERS: usize = 8;
 
@@ -193,7 +191,8 @@ impl<'g> Fusing<'g> {
         if code > LONGEST || loads.len() > WIDEST {
             return false;
         }
-        if code + loads.len() <= SURE {
+        // Whatever the order of instructions.
+        if code + loads.len() <= self.limits.live.min(self.limits.registers) {
             return true;
         }
         let mut joined = outer.clone();
