@@ -6,6 +6,8 @@ FLOATS = ["float32", "float64", "float16", "bfloat16"]
 INTEGERS = ["int32", "int64", "int8", "int16", "uint8", "uint16", "uint32", "uint64"]
 DTYPES = FLOATS + INTEGERS + ["bool"]
 EPSILON = {"float64": 2.3e-16, "float32": 1.2e-7, "float16": 1e-3, "bfloat16": 8e-3}
+# The largest numbers.
+MOST = {"float64": 1.79e308, "float32": 3.4e38, "float16": 65504.0, "bfloat16": 3.39e38}
 
 
 def drawn(rng, shape, dtype, wild):
