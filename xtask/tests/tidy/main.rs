@@ -10,6 +10,7 @@ mod definitions;
 mod documents;
 mod paths;
 mod rust;
+mod selections;
 mod style;
 mod tree;
 mod turns;
