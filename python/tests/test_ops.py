@@ -496,7 +496,7 @@ def test_long_sums_keep_their_terms():
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("start, stop", [((), (3,)), ((3,), ()), ((2, 1), (3,)), ((2, 1), (1, 3)), ((1,), (2, 3)), ((2, 3), (2, 3))])
 def test_linspace_broadcasts_its_ends(start, stop, axis):
-    a, b = np.random.rand(*start).astype("f4"), np.random.rand(*stop).astype("f4")
+    a, b = np.asarray(np.random.rand(*start), "f4"), np.asarray(np.random.rand(*stop), "f4")
     expected = np.linspace(*np.broadcast_arrays(a, b), 5, axis=axis)
     for made in [tf.linspace(a, b, 5, axis=axis), tf.function(lambda a, b: tf.linspace(a, b, 5, axis=axis))(a, b)]:
         assert made.shape == expected.shape
