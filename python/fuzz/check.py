@@ -12,6 +12,7 @@ What may differ, and how (all else is the same bits):
 * Where the plan is a bound (``plan.is_bound``), a call may use less than predicted.
 """
 
+import math
 import re
 import warnings
 
@@ -90,7 +91,7 @@ class Checked:
     def may_overflow(self, dtypes):
         """Whether a product of two of its numbers may be infinite."""
         limits = [float(values.MOST[dtype]) for dtype in [*dtypes, *self.dtypes] if dtype in values.MOST]
-        return bool(limits) and self.scale**2 > min(limits)
+        return bool(limits) and self.scale > math.sqrt(min(limits))
 
     # -- ways to run ------------------------------------------------------------------------------------------------
 
