@@ -23,7 +23,7 @@ from . import values
 from .unrolled import Unrolled
 
 _LEAST = re.compile(r"the least that would do is [^(]*\((\d+) bytes\)")
-_OPEN_SIZE = re.compile(r"\[.*(unique|mask|true|segment)_count.*(do not fit|is open)|the data decided these sizes")
+_OPEN_SIZE = re.compile(r"\[.*(unique|mask|true|segment)_count.*(do not fit|is open|are not square)|the data decided these sizes")
 MOST_BUDGETS = 5
 
 
