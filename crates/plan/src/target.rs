@@ -16,7 +16,7 @@ use crate::budget::Machine;
 
 /// A device, as far as plans depend on it.
 pub trait Target: fmt::Debug + Send + Sync {
-    /// What printed plans call it.
+    /// What it is called: `cpu, 2 threads`.
     fn name(&self) -> String;
 
     /// What it does in a second, and what its links to files carry.
@@ -59,7 +59,7 @@ pub trait Target: fmt::Debug + Send + Sync {
 /// For examples, and for a first size of a program on a device that is not there.
 #[derive(Debug, Clone)]
 pub struct DescribedTarget {
-    /// What printed plans call it.
+    /// What it is called.
     pub name: String,
     /// What it does in a second.
     pub machine: Machine,

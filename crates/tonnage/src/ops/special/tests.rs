@@ -100,8 +100,8 @@ fn running_sums_of_exponentials_neither_overflow_nor_lose_infinities() {
                 close(&[made], &[exact], 1e-15);
             }
         }
-        let turned = tensor(x).unwrap().t().unwrap();
-        let other = turned.cumulative_logsumexp_by(-2, how).unwrap().t().unwrap();
+        let transposed = tensor(x).unwrap().t().unwrap();
+        let other = transposed.cumulative_logsumexp_by(-2, how).unwrap().t().unwrap();
         assert_eq!(values(&other), values(&made));
     }
     // The gradient of the last one is a softmax; so it is in a function.
