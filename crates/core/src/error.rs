@@ -9,6 +9,7 @@ use std::fmt;
 pub use crate::shortage::{Holder, Shortage};
 
 use crate::bytes::Bytes;
+use crate::device::Device;
 use crate::dtype::DType;
 use crate::shape::Shape;
 use crate::source::Source;
@@ -252,6 +253,32 @@ pub enum ErrorKind {
     SystemRefused {
         /// Who asked for how much.
         shortage: Shortage,
+    },
+    /// Inputs of one op that lie on different devices.
+    #[error("{op}: inputs are on {left} and {right}; move one of them with `to(\"{left}\")`")]
+    DeviceMismatch {
+        /// The op.
+        op: &'static str,
+        /// One side.
+        left: Device,
+        /// The other side.
+        right: Device,
+    },
+    /// A device that is not there.
+    #[error("there is no device `{name}`: {what}")]
+    NoDevice {
+        /// What was asked for.
+        name: String,
+        /// Why it is not there, and what to do.
+        what: String,
+    },
+    /// A device that stopped working in the middle of something.
+    #[error("{device} failed: {what}")]
+    DeviceFailed {
+        /// The device.
+        device: Device,
+        /// What it said.
+        what: String,
     },
     /// What should have held as much after every run holds more.
     #[error("not steady: after {runs} more runs {} more are in use ({before} before, {after} now){}; drop what a run leaves behind", after.saturating_sub(*before), grown_text(.grown))]

@@ -3,6 +3,7 @@
 
 pub mod attrs;
 pub mod bytes;
+pub mod device;
 pub mod dim;
 pub mod dtype;
 pub mod emit;
@@ -32,6 +33,7 @@ pub mod window;
 
 pub use attrs::Attrs;
 pub use bytes::Bytes;
+pub use device::{Device, DeviceKind};
 pub use dim::{Dim, Symbol};
 pub use dtype::{Bool, Class, DType, Element};
 pub use emit::{Emit, Mark, Value};

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::bytes::Bytes;
+use crate::device::Device;
 use crate::kind::Kind;
 use crate::source::Source;
 
@@ -38,6 +39,8 @@ impl Holder {
 pub struct Shortage {
     /// Who asked.
     pub what: String,
+    /// Where.
+    pub device: Device,
     /// How much was asked for.
     pub asked: Bytes,
     /// How much was in use then.
@@ -89,7 +92,8 @@ fn remedy(kind: Kind) -> Option<&'static str> {
 
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} asked for {} with {} in use", self.what, self.asked, self.in_use)?;
+        let Shortage { what, device, asked, in_use, .. } = self;
+        write!(f, "{what} asked for {asked} with {in_use} in use on {device}")?;
         for (i, holder) in self.holders.iter().take(NAMED).enumerate() {
             let lead = if i == 0 { "; held by" } else { "," };
             write!(f, "{lead} {} ({})", holder.what, holder.amount())?;
@@ -119,9 +123,11 @@ mod tests {
         holders.push(holder(Kind::Variable, "variable w at a.rs:2", 2048, 1));
         holders.extend((0..5).map(|_| holder(Kind::Input, "input x at a.rs:3", 64, 1)));
         let in_use = holders.iter().map(|h| h.bytes).sum();
-        let shortage = Shortage { what: "sort".into(), asked: Bytes::new(64), in_use, holders };
+        let (what, device) = ("sort".into(), Device::SIM);
+        let shortage = Shortage { what, device, asked: Bytes::new(64), in_use, holders };
         let text = shortage.to_string();
         assert!(text.contains("held by activation matmul at a.rs:1 (4.00 KiB in 3)"), "{text}");
+        assert!(text.contains("6.31 KiB in use on sim:0"), "{text}");
         assert!(text.ends_with(", and 2 more (128 B)"), "{text}");
         let by_kind: Bytes = shortage.by_kind().iter().map(|(_, bytes)| *bytes).sum();
         assert_eq!(by_kind, in_use);

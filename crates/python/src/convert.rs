@@ -10,7 +10,7 @@ use pyo3::types::{PyFloat, PyList, PyTuple};
 use tonnage::{Bytes, DType, Kind, Scalar, Shape, Source, Tensor, TensorType, bind};
 use tonnage_core::dtype::Class;
 use tonnage_core::{FromScalar, Layout, Mark, with_element};
-use tonnage_runtime::{Array, Buffer, Ledger, Owner};
+use tonnage_runtime::{Array, Buffer, Owner, host_ledger};
 
 use crate::dtype;
 use crate::run::run;
@@ -294,7 +294,7 @@ fn from_numpy(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Tensor> {
     let bytes: Bytes = bytes.map_err(|e| crate::errors::raise(py, e))?;
     let mark = mark(py);
     let owner = Owner { kind: mark.kind, what: "constant", name: None, source: mark.source };
-    let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner)
+    let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner)
         .map_err(|e| crate::errors::raise(py, e.at(mark.source)))?;
     let view = PyBuffer::<u8>::get(&flat)?;
     let count = view.item_count();

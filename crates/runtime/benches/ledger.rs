@@ -11,7 +11,7 @@ use tonnage_core::{Bytes, Kind, Result};
 use tonnage_cpu::workers::Workers;
 use tonnage_runtime::events::Scope;
 use tonnage_runtime::lend::{ByteRange, Lender};
-use tonnage_runtime::{Arena, Buffer, Ledger, Owner, WorkerPool};
+use tonnage_runtime::{Arena, Buffer, Owner, WorkerPool, host_ledger};
 
 /// Prints the best time of many short runs, in nanoseconds a call: short, so that some of them are not
 /// interrupted on a machine that does other things too.
@@ -35,7 +35,7 @@ fn allocator(bytes: usize) {
 }
 
 fn main() -> Result<()> {
-    let ledger = Ledger::cpu();
+    let ledger = &host_ledger();
     let owner = Owner::new(Kind::Activation, "bench");
     let obtain = |bytes: Bytes| {
         // An error would show as an impossible time.

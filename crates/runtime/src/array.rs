@@ -8,7 +8,8 @@ use tonnage_core::shape::Sizes;
 use tonnage_core::{Bytes, DType, Element, Kind, Mark, Result, Shape, Source, TensorType};
 
 use crate::buffer::Buffer;
-use crate::ledger::{Ledger, Owner};
+use crate::context::host_ledger;
+use crate::ledger::Owner;
 use crate::storage::{Pinned, Storage};
 
 /// A cheap handle to storage; a clone shares the bytes.
@@ -72,7 +73,7 @@ impl Array {
         what: &'static str,
     ) -> Result<Array> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
-        let mut buffer = Buffer::obtain(Ledger::cpu(), Bytes::of(bytes.len()), owner(mark, what))?;
+        let mut buffer = Buffer::obtain(&host_ledger(), Bytes::of(bytes.len()), owner(mark, what))?;
         buffer.bytes_mut().copy_from_slice(bytes);
         Ok(Array::from_buffer(buffer, T::DTYPE, Layout::contiguous(Sizes::from(sizes))))
     }
@@ -160,7 +161,7 @@ impl Array {
     /// Pins its bytes, made resident first if it is a recipe.
     pub fn pin(&self, what: &'static str, source: Source) -> Result<Pinned<'_>> {
         let mark = Mark { source, kind: Kind::Activation };
-        self.storage().pin(Ledger::cpu(), owner(mark, what))
+        self.storage().pin(&host_ledger(), owner(mark, what))
     }
 
     /// The same, held by another owner in the ledger.
@@ -173,7 +174,7 @@ impl Array {
     /// A copy in bytes of its own, close together.
     pub fn copied(&self, mark: Mark, what: &'static str) -> Result<Array> {
         let bytes = self.ty().bytes(what)?;
-        let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner(mark, what))?;
+        let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner(mark, what))?;
         self.copy_to(buffer.bytes_mut())?;
         let layout = Layout::contiguous(self.0.layout.sizes.clone());
         Ok(Array::from_buffer(buffer, self.0.dtype, layout))

@@ -1,23 +1,22 @@
 //! The figures of this machine that plans under a budget are compared by: the planner's own until others are
 //! set. They decide which of several plans is taken, never what a plan gives.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use tonnage_cpu::CpuTarget;
 use tonnage_plan::{Machine, SharedTarget};
 
+use crate::context::Context;
 use crate::pool::pool;
-
-static MACHINE: RwLock<Machine> = RwLock::new(Machine::DEFAULT);
 
 /// The figures that are in use.
 pub fn machine() -> Machine {
-    *MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+    *Context::current().machine().read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Uses these from here on. Plans that were made stay what they are.
 pub fn set_machine(machine: Machine) {
-    *MACHINE.write().unwrap_or_else(PoisonError::into_inner) = machine;
+    *Context::current().machine().write().unwrap_or_else(PoisonError::into_inner) = machine;
 }
 
 /// This machine's CPU as plans are made for it: the threads of the pool, and the figures that are in use.

@@ -26,6 +26,7 @@ use tonnage_cpu::tile;
 use tonnage_cpu::workers::Workers;
 
 use crate::buffer::Buffer;
+use crate::context::host_ledger;
 use crate::evict::{EvictedRange, EvictionFile, Seat};
 use crate::interrupt::Stop;
 use crate::ledger::{Id, Ledger, Owner};
@@ -255,8 +256,8 @@ impl Storage {
                     StorageCell::Large(large) => large.seat.get(),
                     StorageCell::Small(_) => None,
                 };
-                let ledger = seat.map_or(Ledger::cpu(), Seat::ledger);
-                read_back(&origin, ledger, &owner).map(Some)
+                let ledger = seat.map_or_else(host_ledger, |seat| seat.ledger().clone());
+                read_back(&origin, &ledger, &owner).map(Some)
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::thread;
 
 use tonnage_core::error::Shortage;
-use tonnage_core::{Bytes, Error, ErrorKind, Kind, Source};
+use tonnage_core::{Bytes, Device, Error, ErrorKind, Kind, Source};
 use tonnage_runtime::system::machine_memory;
 use tonnage_runtime::{Buffer, Ledger, Owner, leak_check};
 
@@ -70,6 +70,7 @@ fn the_three_errors_say_what_was_asked_and_who_holds_what() {
     let held = Buffer::obtain(&ledger, Bytes::mib(6), weights).unwrap();
     let expected = |asked| Shortage {
         what: "activation test".to_string(),
+        device: Device::CPU,
         asked,
         in_use: Bytes::mib(6),
         holders: vec![tonnage_core::error::Holder {

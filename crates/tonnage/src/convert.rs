@@ -11,7 +11,7 @@ use tonnage_core::{
     Bool, Bytes, DType, Element, ErrorKind, Kind, Layout, Mark, Recipe, Result, Shape, Sizes,
     TensorType, bf16, f16,
 };
-use tonnage_runtime::{Array, Buffer, Ledger, Owner};
+use tonnage_runtime::{Array, Buffer, Owner, host_ledger};
 
 /// Rust data that make a tensor: numbers and booleans; arrays, vectors and slices of those, nested to
 /// any depth; and references to all of them.
@@ -230,7 +230,7 @@ fn write_array<N: Nested + ?Sized>(data: &N, mark: Mark) -> Result<Array> {
     let dtype = N::Element::DTYPE;
     let bytes = TensorType::new(dtype, &sizes[..]).bytes("tensor")?;
     let owner = Owner { kind: Kind::Input, what: "tensor", name: None, source: mark.source };
-    let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner)?;
+    let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner)?;
     // No bytes lie at no address in particular, which a cast would refuse.
     if bytes != Bytes::ZERO {
         data.write(bytemuck::cast_slice_mut(buffer.bytes_mut()));

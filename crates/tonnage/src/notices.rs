@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tonnage_core::Source;
+use tonnage_runtime::Context;
 
 /// Something that a user will want to know.
 #[derive(Debug, Clone)]
@@ -61,7 +62,13 @@ impl fmt::Display for Notice {
 
 type Listener = Arc<dyn Fn(&Notice) + Send + Sync>;
 
-static LISTENER: RwLock<Option<Listener>> = RwLock::new(None);
+/// Who listens in a context.
+#[derive(Default)]
+struct Listening(RwLock<Option<Listener>>);
+
+fn listening() -> Arc<Listening> {
+    Context::current().local()
+}
 
 /// Sends notices to `listener` from here on, instead of to the standard error.
 ///
@@ -81,17 +88,17 @@ static LISTENER: RwLock<Option<Listener>> = RwLock::new(None);
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub fn listen(listener: impl Fn(&Notice) + Send + Sync + 'static) {
-    *LISTENER.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listener));
+    *listening().0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listener));
 }
 
 /// Lets notices go to the standard error again.
 pub fn stop_listening() {
-    *LISTENER.write().unwrap_or_else(PoisonError::into_inner) = None;
+    *listening().0.write().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 pub(crate) fn give(notice: &Notice) {
     // The listener is called outside of the lock: it may run functions itself.
-    let listener = LISTENER.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let listener = listening().0.read().unwrap_or_else(PoisonError::into_inner).clone();
     match listener {
         Some(listener) => listener(notice),
         None => eprintln!("tonnage: {notice}"),

@@ -20,7 +20,7 @@ use tonnage_core::{Builder, Emit, Kind};
 use tonnage_plan::{InputSpec, Plan, PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg, Args};
 use tonnage_runtime::machine::target;
-use tonnage_runtime::{Array, Ledger, execute};
+use tonnage_runtime::{Array, execute, host_ledger};
 
 /// Runs `run` with its first request refused, then its second, and so on until it gets through. Each
 /// refused run must say so and leave the ledger as it was.
@@ -30,9 +30,9 @@ fn refuse_each<R>(
 ) -> std::result::Result<u64, String> {
     for n in 1.. {
         let before = in_use();
-        Ledger::cpu().fail_nth(Some(n));
+        host_ledger().fail_nth(Some(n));
         let made = run();
-        Ledger::cpu().fail_nth(None);
+        host_ledger().fail_nth(None);
         match made {
             Ok(made) => {
                 drop(made);
@@ -91,9 +91,9 @@ fn an_eager_op_that_is_refused_memory_leaks_nothing() {
                 let mine = copies(inputs);
                 let held: Bytes = mine.iter().map(|a| a.storage().reserved()).sum();
                 let rest = in_use() - held;
-                Ledger::cpu().fail_nth(Some(n));
+                host_ledger().fail_nth(Some(n));
                 let made = eagerly(op, sample, mine.into_iter().map(Arg::Owned).collect(), aux);
-                Ledger::cpu().fail_nth(None);
+                host_ledger().fail_nth(None);
                 drop(made);
                 if in_use() != rest {
                     return Err(format!("given up, request {n}: {rest} and {}", in_use()));

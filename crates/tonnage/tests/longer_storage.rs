@@ -15,14 +15,14 @@ use tonnage_core::{Builder, Emit, Kind};
 use tonnage_plan::{InputSpec, PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::machine::target;
-use tonnage_runtime::{Array, Buffer, Ledger, Owner, execute};
+use tonnage_runtime::{Array, Buffer, Owner, execute, host_ledger};
 
 /// A copy in storage that goes on behind the last element.
 fn longer(array: &Array) -> Array {
     let elements = array.layout().count() * array.dtype().size();
     let owner = Owner::new(Kind::Input, "test");
     let len = Bytes::of(elements + 2 * ALIGN);
-    let mut buffer = Buffer::obtain(Ledger::cpu(), len, owner).unwrap();
+    let mut buffer = Buffer::obtain(&host_ledger(), len, owner).unwrap();
     array.copy_to(&mut buffer.bytes_mut()[..elements]).unwrap();
     buffer.bytes_mut()[elements..].fill(1);
     let sizes = array.layout().sizes.clone();

@@ -17,7 +17,7 @@ use tonnage_core::{Attrs, Bytes, Call, DType, Kind, Layout, OpDef, Result, Tenso
 use tonnage_cpu::kernel::Kernel;
 use tonnage_cpu::kernel_of;
 use tonnage_runtime::machine::{machine, target_of};
-use tonnage_runtime::{Buffer, Ledger, Owner, WorkerPool};
+use tonnage_runtime::{Buffer, Owner, WorkerPool, host_ledger};
 
 /// One op with all that it is lent.
 pub struct LentOp {
@@ -105,7 +105,7 @@ impl LentOp {
 }
 
 fn lend(bytes: Bytes) -> Result<Buffer> {
-    Buffer::obtain(Ledger::cpu(), bytes, Owner::new(Kind::Activation, "bench"))
+    Buffer::obtain(&host_ledger(), bytes, Owner::new(Kind::Activation, "bench"))
 }
 
 fn filled(dtype: DType, mut data: Buffer) -> Buffer {

@@ -15,8 +15,8 @@ use tonnage_ops::tile::{Composed, compose};
 use super::{Arg, Args, bad_layout};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
+use crate::context::host_ledger;
 use crate::events::{self, Action};
-use crate::ledger::Ledger;
 use crate::storage::Pinned;
 
 /// The inputs of an op while it runs: those that gave up their bytes are gone.
@@ -192,6 +192,6 @@ pub(super) fn obtain(
             buffer.set_owner(owner(mark, op));
             Ok(buffer)
         }
-        _ => Buffer::obtain(Ledger::cpu(), ty.bytes(op)?, owner(mark, op)),
+        _ => Buffer::obtain(&host_ledger(), ty.bytes(op)?, owner(mark, op)),
     }
 }

@@ -12,8 +12,8 @@ use super::inputs::{EagerInputs, exactly, obtain};
 use super::{Args, Arrays, sizes};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
+use crate::context::host_ledger;
 use crate::events::{self, Action};
-use crate::ledger::Ledger;
 use crate::pool::pool;
 
 pub(super) fn apply(
@@ -47,7 +47,7 @@ pub(super) fn apply(
         .collect();
     let scratch = kernel.workspace(call, &stored, threads);
     let mut scratch = Buffer::obtain(
-        Ledger::cpu(),
+        &host_ledger(),
         scratch,
         owner(Mark { kind: Kind::Scratch, ..mark }, op.name),
     )?;
@@ -114,7 +114,7 @@ pub(super) fn update(
         .iter()
         .map(|arg| arg.array().pin(op.name, mark.source))
         .collect::<Result<SmallVec<[_; 3]>>>()?;
-    let mut scratch = Buffer::obtain(Ledger::cpu(), scratch, own(Kind::Scratch))?;
+    let mut scratch = Buffer::obtain(&host_ledger(), scratch, own(Kind::Scratch))?;
     let mut ins: SmallVec<[In; 3]> = SmallVec::new();
     let layout = target.layout().clone();
     ins.push(In { dtype: target.dtype(), layout, data: Data::Output(0) });
@@ -124,7 +124,7 @@ pub(super) fn update(
         ins.push(In { dtype, layout, data: Data::Slice(pin.bytes()) });
     }
     let sizes = Sizes::from(target.sizes());
-    let mut bytes = target.storage().pin_mut(Ledger::cpu(), own(mark.kind))?;
+    let mut bytes = target.storage().pin_mut(&host_ledger(), own(mark.kind))?;
     let reserved = call.inputs[0].bytes(op.name)?.rounded();
     events::record(op.name, mark.source, Action::InPlace, reserved);
     let data = exactly(bytes.bytes_mut(), &call.inputs[0], op.name)?;

@@ -23,10 +23,10 @@ use tonnage_cpu::{kernel_of, tile};
 use self::inputs::{EagerInputs, exactly};
 use self::tile_op::sources;
 use crate::array::{Array, owner};
+use crate::context::host_ledger;
 use crate::emit::EagerEmit;
 use crate::events::{self, Action};
 use crate::execute;
-use crate::ledger::Ledger;
 use crate::pool::pool;
 
 /// Elements below which the cost of the work is not estimated: it stays on this thread.
@@ -165,7 +165,7 @@ pub fn update(
             None if i == 0 => tile::Read::Output(0),
             None => tile::Read::Slice(&[]),
         })?;
-    let mut bytes = target.storage().pin_mut(Ledger::cpu(), owner)?;
+    let mut bytes = target.storage().pin_mut(&host_ledger(), owner)?;
     events::record(op.name, mark.source, Action::InPlace, types[0].bytes(op.name)?.rounded());
     let out = exactly(bytes.bytes_mut(), &types[0], op.name)?;
     pool().run((op.cost)(&call), |workers| {
@@ -211,7 +211,8 @@ fn apply_view(
     let made = match copy[0].as_recipe() {
         // A recipe that cannot be looked at in that order is written out first.
         Some(recipe) => {
-            let buffer = crate::storage::materialize(&recipe, Ledger::cpu(), owner(mark, op.name))?;
+            let buffer =
+                crate::storage::materialize(&recipe, &host_ledger(), owner(mark, op.name))?;
             Array::from_buffer(buffer, output.dtype, Layout::contiguous(sizes))
         }
         None => copy[0].view(Layout::contiguous(sizes)),

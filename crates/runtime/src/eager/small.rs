@@ -9,7 +9,7 @@ use tonnage_cpu::tile;
 use super::{Arg, SMALL};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
-use crate::ledger::Ledger;
+use crate::context::host_ledger;
 use crate::storage::StorageState;
 
 /// Inputs of one instruction, at most.
@@ -64,7 +64,7 @@ pub(super) fn apply(
         inputs[i] = &buffer.bytes()[start..start + lengths[i] * size];
     }
     let bytes = Bytes::of(count * output.dtype.size());
-    let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner(mark, op.name))?;
+    let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner(mark, op.name))?;
     direct.run(inputs, buffer.bytes_mut());
     // Mostly the result lies as an input does.
     let layout = match like {

@@ -14,8 +14,8 @@ use super::inputs::{EagerInputs, exactly, obtain};
 use super::{Args, Arrays, SMALL, bad_layout, sizes};
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
+use crate::context::host_ledger;
 use crate::events::{self, Action};
-use crate::ledger::Ledger;
 use crate::pool::pool;
 
 pub(super) fn apply(
@@ -62,7 +62,7 @@ pub(super) fn apply(
     }
     let scratch = tile::scratch(program, &domain);
     let mut scratch = Buffer::obtain(
-        Ledger::cpu(),
+        &host_ledger(),
         scratch,
         owner(Mark { kind: Kind::Scratch, ..mark }, op.name),
     )?;

@@ -9,11 +9,12 @@
 use std::sync::Arc;
 
 use tonnage_core::error::{ErrorKind, Result, Shortage};
-use tonnage_core::{Bytes, Error, Graph};
+use tonnage_core::{Bytes, Device, Error, Graph};
 use tonnage_plan::{Allowed, Frontier, InputSpec, Plan, PlanOptions, plan};
 
 use crate::array::Array;
-use crate::ledger::{Id, Ledger};
+use crate::context::host_ledger;
+use crate::ledger::Id;
 
 /// What the limit of `cpu:0` leaves for a call with certain inputs.
 #[derive(Debug)]
@@ -28,7 +29,7 @@ pub struct Headroom {
 impl Headroom {
     /// The room for a call with these inputs, as it is now; `None` without a limit.
     pub fn left<'a>(inputs: impl IntoIterator<Item = &'a Array>) -> Option<Headroom> {
-        let (limit, in_use) = Ledger::cpu().limited()?;
+        let (limit, in_use) = host_ledger().limited()?;
         let (mut ids, mut held) = (Vec::new(), Bytes::ZERO);
         for (bytes, id) in inputs.into_iter().filter_map(|array| array.storage().entry()) {
             if !ids.contains(&id) {
@@ -48,7 +49,7 @@ impl Headroom {
     fn make(&mut self, peak: Bytes) -> Result<()> {
         let missing = peak.saturating_sub(self.bytes());
         // The cache gives way by itself; it is no part of what is in use.
-        let freed = Ledger::cpu().make_room(missing, &self.inputs)?;
+        let freed = host_ledger().make_room(missing, &self.inputs)?;
         self.others = self.others.saturating_sub(freed);
         Ok(())
     }
@@ -76,9 +77,9 @@ impl Headroom {
 
     /// The limit, the least that would do, and who else holds what.
     fn refused(&self, least: Bytes) -> Error {
-        let holders = Ledger::cpu().others(&self.inputs);
-        let (what, in_use) = ("a call".into(), self.others);
-        let shortage = Shortage { what, asked: least, in_use, holders };
+        let holders = host_ledger().others(&self.inputs);
+        let (what, device, in_use) = ("a call".into(), Device::CPU, self.others);
+        let shortage = Shortage { what, device, asked: least, in_use, holders };
         let least = Some(least + self.others);
         ErrorKind::OverBudget { shortage, budget: self.limit, least, would_help: None }.into()
     }

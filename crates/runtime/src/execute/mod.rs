@@ -47,9 +47,10 @@ use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, lower};
 use crate::arena::Arena;
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
+use crate::context::host_ledger;
 use crate::eager::{Arg, Args, Arrays};
 use crate::interrupt::{self, Stop};
-use crate::ledger::{Ledger, Owner};
+use crate::ledger::Owner;
 use crate::lend::{ByteRange, Lender};
 use crate::machine::target;
 use crate::pool::pool;
@@ -113,7 +114,7 @@ pub fn execute_with(
     (key, brought): ([u32; 2], &InputGenerators),
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
-    let ledger = Ledger::cpu();
+    let ledger = host_ledger();
     let own = |kind| owner(Mark { kind, ..mark }, "function");
     // First of all: a disk without room is an error before anything has happened.
     let file = match plan.disk.is_zero() {
@@ -125,11 +126,11 @@ pub fn execute_with(
     let generators = Generators::new(key, &brought);
     // What is pinned stays when room has to be made for the arena.
     let mut pins = CallPins::new(plan, inputs, &plan.written, mark)?;
-    let mut arena = Arena::obtain(ledger, plan.arena, own(Kind::Activation))?;
+    let mut arena = Arena::obtain(&ledger, plan.arena, own(Kind::Activation))?;
     let mut results: SmallVec<[Buffer; 2]> = SmallVec::new();
     for output in &plan.outputs {
         results.push(match output {
-            OutputPlan::Own { bytes, .. } => Buffer::obtain(ledger, *bytes, own(Kind::Output))?,
+            OutputPlan::Own { bytes, .. } => Buffer::obtain(&ledger, *bytes, own(Kind::Output))?,
             _ => Buffer::default(),
         });
     }
@@ -235,8 +236,8 @@ impl<'a> CallPins<'a> {
                 let any = inputs.iter().zip(written).any(|(a, w)| *w && a.shares_bytes(array));
                 let own = owner(mark, "function");
                 match any {
-                    true => write = Some(array.storage().pin_mut(Ledger::cpu(), own)?),
-                    false => read = Some(array.storage().pin(Ledger::cpu(), own)?),
+                    true => write = Some(array.storage().pin_mut(&host_ledger(), own)?),
+                    false => read = Some(array.storage().pin(&host_ledger(), own)?),
                 }
             }
             pins.read.push(read);

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use tonnage_core::bytes::LARGE;
 use tonnage_core::error::{Holder as ErrorHolder, Shortage};
-use tonnage_core::{Bytes, ErrorKind, Kind, Result, Source};
+use tonnage_core::{Bytes, Device, ErrorKind, Kind, Result, Source};
 
 use super::slab::{Id, Slab};
 use super::{Holder, Info, Owner};
@@ -362,7 +362,7 @@ impl Books {
 
     fn shortage(&self, asked: Bytes, owner: &Owner) -> Shortage {
         let (what, in_use) = (owner.label(), self.in_use);
-        Shortage { what, asked, in_use, holders: self.named(&[]) }
+        Shortage { what, device: Device::CPU, asked, in_use, holders: self.named(&[]) }
     }
 
     /// The holders but for these entries, largest first, as errors name them.

@@ -50,10 +50,10 @@ use crate::timeline::{Recording, Ticks, Timeline};
 #[derive(Debug, Clone)]
 pub struct Ledger(Handle);
 
-/// Every buffer holds one; a device's own costs no count of references.
+/// Every buffer holds one; that of the process costs no count of references.
 #[derive(Debug, Clone)]
 enum Handle {
-    Device(&'static LedgerState),
+    Process(&'static LedgerState),
     Own(Arc<LedgerState>),
 }
 
@@ -67,14 +67,10 @@ struct LedgerState {
 }
 
 impl Ledger {
-    /// The ledger of `cpu:0`.
-    pub fn cpu() -> &'static Ledger {
-        static SHARED: OnceLock<LedgerState> = OnceLock::new();
-        static CPU: OnceLock<Ledger> = OnceLock::new();
-        CPU.get_or_init(|| {
-            let shared = SHARED.get_or_init(|| LedgerState::new(None, Backing::NATIVE));
-            Ledger(Handle::Device(shared))
-        })
+    /// That of host memory in the context that a process has from its start.
+    pub(crate) fn of_process() -> Ledger {
+        static STATE: OnceLock<LedgerState> = OnceLock::new();
+        Ledger(Handle::Process(STATE.get_or_init(|| LedgerState::new(None, Backing::NATIVE))))
     }
 
     /// A ledger of its own, with or without a limit.
@@ -304,7 +300,7 @@ impl Ledger {
     #[inline]
     fn shared(&self) -> &LedgerState {
         match &self.0 {
-            Handle::Device(shared) => shared,
+            Handle::Process(shared) => shared,
             Handle::Own(shared) => shared,
         }
     }

@@ -25,6 +25,7 @@ use tonnage_cpu::workers::Workers;
 
 use placement::ThreadPlacement;
 
+use crate::context::Context;
 use crate::interrupt::{self, Stop, Stoppable};
 
 /// Work that takes less than this on one thread is not worth a second one: entering and one join take
@@ -184,8 +185,10 @@ fn watched<R: Send>(
     tick: impl Fn(),
 ) -> Option<R> {
     let (done, ended) = channel();
+    let context = Context::current();
     pool.in_place_scope(|scope| {
         scope.spawn(move |_| {
+            let _entered = context.enter();
             // Nobody waits any more only where the caller panicked.
             placement::spread();
             let _ = done.send(f());
@@ -205,7 +208,9 @@ fn enter<R: Send>(pool: &ThreadPool, f: impl FnOnce() -> R + Send) -> R {
     if pool.current_thread_index().is_some() {
         return f();
     }
+    let context = Context::current();
     let f = || {
+        let _entered = context.enter();
         placement::spread();
         f()
     };

@@ -16,6 +16,7 @@ use tonnage_core::{Bytes, Error, ErrorKind, Result};
 
 use super::folder::{folder, nameless};
 use super::{FilePass, Ranges};
+use crate::context::Context;
 use crate::system::{read_ahead, read_at, reserve, write_at};
 
 /// The file of a folder.
@@ -27,13 +28,15 @@ struct FolderFile {
     ranges: Mutex<Ranges>,
 }
 
-/// The one that is in use; it goes when nothing is stored in it any more.
-static FOLDER_FILE: Mutex<Weak<FolderFile>> = Mutex::new(Weak::new());
+/// The one that is in use in a context; it goes when nothing is stored in it any more.
+#[derive(Default)]
+struct CurrentFile(Mutex<Weak<FolderFile>>);
 
 impl FolderFile {
     /// That of the folder for spill files, as it is now.
     fn open() -> Result<Arc<FolderFile>> {
-        let mut known = FOLDER_FILE.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = Context::current().local::<CurrentFile>();
+        let mut known = current.0.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = folder();
         if let Some(folder_file) =
             known.upgrade().filter(|folder_file| folder_file.folder == folder)

@@ -2,25 +2,23 @@
 
 use std::fs::{self, File};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use tonnage_core::{ErrorKind, Result};
 
+use crate::context::Context;
 use crate::process::OwnFiles;
 
 const FILES: OwnFiles = OwnFiles { prefix: "tonnage-", suffix: ".spill" };
 
-static CHOSEN: Mutex<Option<PathBuf>> = Mutex::new(None);
-
 /// Spill files are made in that folder from here on.
 pub fn set_folder(path: impl Into<PathBuf>) {
-    *CHOSEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(path.into());
+    *Context::current().spill_folder() = Some(path.into());
 }
 
 /// Where spill files are made: what was set, or the environment's `TONNAGE_SPILL_DIR`, or the system's folder for
 /// what does not last.
 pub fn folder() -> PathBuf {
-    let set = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let set = Context::current().spill_folder().clone();
     set.or_else(|| std::env::var_os("TONNAGE_SPILL_DIR").filter(|s| !s.is_empty()).map(Into::into))
         .unwrap_or_else(std::env::temp_dir)
 }

@@ -10,12 +10,12 @@
 mod file;
 mod measure;
 
-use std::sync::Once;
+use std::sync::OnceLock;
 
 use tonnage_core::Result;
 use tonnage_core::error::bad_argument;
 use tonnage_plan::Machine;
-use tonnage_runtime::machine as in_use;
+use tonnage_runtime::{Context, machine as in_use};
 
 use crate::notices::{self, Notice};
 use crate::trace;
@@ -38,7 +38,7 @@ pub fn calibrate() -> Result<Machine> {
         let help = "call it outside, once";
         return Err(bad_argument("calibrate", "called while a function is traced", help));
     }
-    LOADED.call_once(|| {});
+    Context::current().local::<Loaded>().0.get_or_init(|| ());
     let machine = measure::machine()?;
     in_use::set_machine(machine);
     if let Err(why) = file::store(&machine) {
@@ -47,7 +47,9 @@ pub fn calibrate() -> Result<Machine> {
     Ok(machine)
 }
 
-static LOADED: Once = Once::new();
+/// Whether the figures of this machine were looked for in a context.
+#[derive(Default)]
+struct Loaded(OnceLock<()>);
 
 /// The figures that budgets are planned with.
 ///
@@ -55,7 +57,7 @@ static LOADED: Once = Once::new();
 /// assert!(tonnage::machine().flops > 0.0);
 /// ```
 pub fn machine() -> Machine {
-    LOADED.call_once(|| match file::load() {
+    Context::current().local::<Loaded>().0.get_or_init(|| match file::load() {
         Ok(Some(machine)) => in_use::set_machine(machine),
         Ok(None) => {}
         Err(why) => notices::give(&Notice::Calibration { why }),

@@ -72,7 +72,7 @@ fn a_tensor_of_data_is_entered_as_an_input_at_the_line_that_made_it() {
     let mark = mark();
     let array = to_array(&vec![0u8; 1 << 20], mark).unwrap();
     let text = format!("input tensor at {}", mark.source);
-    let holders = Ledger::cpu().holders(usize::MAX);
+    let holders = tonnage_runtime::host_ledger().holders(usize::MAX);
     assert!(holders.iter().any(|h| h.owner.to_string() == text), "{holders:?}");
     drop(array);
 }

@@ -7,6 +7,7 @@ use std::thread;
 
 use tonnage_core::Result;
 use tonnage_core::error::bad_argument;
+use tonnage_runtime::Context;
 
 use super::pipeline::{Elements, Pipeline};
 use crate::tree::Tree;
@@ -23,7 +24,9 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
             }
             // One is in the hands of the thread.
             let (send, receive) = sync_channel(n - 1);
+            let context = Context::current();
             let made = thread::Builder::new().name("prefetch".into()).spawn(move || {
+                let _entered = context.enter();
                 // The receiver is closed: the iterator was dropped.
                 elements.by_ref().try_for_each(|element| send.send(element)).ok();
             });
@@ -60,9 +63,12 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
             };
             let shared = Arc::new(MapShared { state: Mutex::new(state), changed: Condvar::new() });
             for _ in 0..threads {
-                let (own, f) = (shared.clone(), f.clone());
+                let (own, f, context) = (shared.clone(), f.clone(), Context::current());
                 shared.lock().workers += 1;
-                let work = move || own.work(&*f, 2 * threads as u64);
+                let work = move || {
+                    let _entered = context.enter();
+                    own.work(&*f, 2 * threads as u64);
+                };
                 if thread::Builder::new().name("map".into()).spawn(work).is_err() {
                     // The others do its work; with none there is no end to wait for.
                     shared.lock().workers -= 1;

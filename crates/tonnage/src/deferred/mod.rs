@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, DType, Dim, ErrorKind, Kind, Result, Shape, Source, Symbol, TensorType};
-use tonnage_runtime::{Ledger, Owner, Tally};
+use tonnage_runtime::{Owner, Tally, host_ledger};
 
 use crate::function::home::{self, Home};
 use crate::function::lock;
@@ -72,7 +72,7 @@ impl Graph {
         let made = Source::here();
         let (trace, home) = (Trace::begin(made), Home::of_graph(made));
         let owner = Owner { kind: Kind::Graph, what: "graph", name: None, source: made };
-        let tally = Ledger::cpu().tally(owner);
+        let tally = host_ledger().tally(owner);
         Graph(Arc::new(DeferredGraph { made, trace, home, inputs: Mutex::default(), tally }))
     }
 

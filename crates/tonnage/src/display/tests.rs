@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tonnage_core::layout::{Layout, Slice};
 use tonnage_core::recipe::{Distribution, Generator, Key, Recipe};
 use tonnage_core::{DType, FromScalar, Kind, Mark, Scalar, Sizes, Source, bf16, with_element};
-use tonnage_runtime::{Array, Ledger};
+use tonnage_runtime::{Array, host_ledger};
 
 use super::*;
 
@@ -172,9 +172,9 @@ fn printing_a_recipe_takes_no_memory_and_leaves_it_a_recipe() {
         };
         for recipe in [fill, Recipe::generate(random, sizes.clone())] {
             let array = Array::from_recipe(Arc::new(recipe));
-            let (in_use, peak) = (Ledger::cpu().in_use(), Ledger::cpu().peak());
+            let (in_use, peak) = (host_ledger().in_use(), host_ledger().peak());
             let text = print(&array).to_string();
-            assert_eq!((Ledger::cpu().in_use(), Ledger::cpu().peak()), (in_use, peak));
+            assert_eq!((host_ledger().in_use(), host_ledger().peak()), (in_use, peak));
             assert!(array.as_recipe().is_some());
             assert_eq!(text.matches("...").count(), 1 + 6 * (1 + 6), "{text}");
         }

@@ -8,7 +8,7 @@ use tonnage_core::{
     DType, Element, ErrorKind, FromScalar, Kind, Layout, Mark, Result, Scalar, Source, TensorType,
     with_element,
 };
-use tonnage_runtime::{Array, Buffer, Ledger, Owner};
+use tonnage_runtime::{Array, Buffer, Owner, host_ledger};
 
 use crate::convert::Native;
 use crate::display::{self, PrintOptions};
@@ -76,7 +76,7 @@ impl<'a> Lent<'a> {
         let owner = Owner { kind: mark.kind, what: "lent tensor", name: None, source };
         let copy = || {
             let bytes = self.ty().bytes("lent tensor")?;
-            let mut buffer = Buffer::obtain(Ledger::cpu(), bytes, owner)?;
+            let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner)?;
             let (out, mut at) = (buffer.bytes_mut(), 0);
             let size = self.dtype().size();
             let from: &[u8] = self.bytes();

@@ -2,9 +2,17 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tonnage_runtime::Context;
+
 type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
-static LISTENER: RwLock<Option<Listener>> = RwLock::new(None);
+/// Who listens in a context.
+#[derive(Default)]
+struct Listening(RwLock<Option<Listener>>);
+
+fn listening() -> Arc<Listening> {
+    Context::current().local()
+}
 
 /// Sends printed lines to `listener` from here on, instead of to the standard error.
 ///
@@ -19,17 +27,17 @@ static LISTENER: RwLock<Option<Listener>> = RwLock::new(None);
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub fn listen(listener: impl Fn(&str) + Send + Sync + 'static) {
-    *LISTENER.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listener));
+    *listening().0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(listener));
 }
 
 /// Lets printed lines go to the standard error again.
 pub fn stop_listening() {
-    *LISTENER.write().unwrap_or_else(PoisonError::into_inner) = None;
+    *listening().0.write().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
 pub(super) fn give(line: &str) {
     // The listener is called outside of the lock: it may print itself.
-    let listener = LISTENER.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let listener = listening().0.read().unwrap_or_else(PoisonError::into_inner).clone();
     match listener {
         Some(listener) => listener(line),
         None => eprintln!("{line}"),

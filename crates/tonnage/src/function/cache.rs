@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_plan::{Allowed, Frontier, Plan};
-use tonnage_runtime::{Ledger, Owner, Tally};
+use tonnage_runtime::{Owner, Tally, host_ledger};
 
 use super::captures::Captures;
 use super::choice::{Levers, PlanKey};
@@ -92,7 +92,7 @@ impl<T: HasProgram> TraceCache<T> {
             allowed: Allowed::default(),
             clock: 0,
             captures: Captures::new(owner.clone()),
-            tally: Ledger::cpu().tally(owner),
+            tally: host_ledger().tally(owner),
         }
     }
 

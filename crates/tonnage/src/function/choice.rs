@@ -8,7 +8,7 @@ use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Kind, Result};
 use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, plan};
 use tonnage_runtime::machine::{machine, target_of};
-use tonnage_runtime::{Ledger, Owner, pool};
+use tonnage_runtime::{Owner, host_ledger, pool};
 
 use super::cache::WORTH_GIVING_BACK;
 use super::program::TracedProgram;
@@ -107,7 +107,7 @@ impl PlanChoice<'_> {
         budget: Bytes,
     ) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
         let frontier = self.frontier(levers)?;
-        let tally = Ledger::cpu().tally(Owner::new(Kind::Graph, "planning"));
+        let tally = host_ledger().tally(Owner::new(Kind::Graph, "planning"));
         let bytes = frontier.heap(&mut self.program.counted());
         tally.set(Bytes::of(bytes));
         let fitted = frontier.fit(budget)?;

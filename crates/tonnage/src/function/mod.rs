@@ -37,13 +37,13 @@ pub(crate) use lock::lock;
 pub use ran::Ran;
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tonnage_core::{Bytes, ErrorKind, Kind, Result, Source, TensorType};
 use tonnage_plan::Plan;
 use tonnage_runtime::execute::Measured;
-use tonnage_runtime::{Array, Owner};
+use tonnage_runtime::{Array, Context, Owner};
 
 use crate::grad::function::{Whole, is_watched};
 use crate::tensor::{Tensor, TensorRepr};
@@ -129,7 +129,6 @@ pub fn function<A: Tree, R: Tree, F: Fn(A) -> Result<R>>(f: F) -> Function<A, R,
     }
 }
 
-static EAGER: AtomicBool = AtomicBool::new(false);
 const AS_ALL: u8 = 0;
 const EAGERLY: u8 = 1;
 const PLANNED: u8 = 2;
@@ -151,7 +150,7 @@ const PLANNED: u8 = 2;
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub fn run_functions_eagerly(eagerly: bool) {
-    EAGER.store(eagerly, Ordering::Relaxed);
+    Context::current().settings().run_functions_eagerly.store(eagerly, Ordering::Relaxed);
 }
 
 impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
@@ -215,7 +214,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
 
     fn is_eager(&self) -> bool {
         match self.eager.load(Ordering::Relaxed) {
-            AS_ALL => EAGER.load(Ordering::Relaxed),
+            AS_ALL => Context::current().settings().run_functions_eagerly.load(Ordering::Relaxed),
             told => told == EAGERLY,
         }
     }

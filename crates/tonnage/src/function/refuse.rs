@@ -2,7 +2,7 @@
 //! would help, each with the least budget that it would come down to.
 
 use tonnage_core::error::{Holder, Shortage};
-use tonnage_core::{Bytes, Error, ErrorKind, Result};
+use tonnage_core::{Bytes, Device, Error, ErrorKind, Result};
 use tonnage_plan::{Allowed, Plan};
 
 use super::choice::Levers;
@@ -37,7 +37,8 @@ impl LeastPlan {
             true => "a call".into(),
             false => format!("a call, with {beside} of data held beside it,"),
         };
-        let shortage = Shortage { what, asked: needed, in_use: Bytes::ZERO, holders };
+        let (device, in_use) = (Device::CPU, Bytes::ZERO);
+        let shortage = Shortage { what, device, asked: needed, in_use, holders };
         ErrorKind::OverBudget { shortage, budget, least: Some(needed), would_help }.into()
     }
 }

@@ -8,7 +8,7 @@ use tonnage_plan::{Allowed, OutputPlan, Plan};
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::{Headroom, Measured, Specs};
 use tonnage_runtime::random::next_key;
-use tonnage_runtime::{Array, Ledger, execute};
+use tonnage_runtime::{Array, execute, host_ledger};
 
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
@@ -93,7 +93,7 @@ impl TracedProgram {
         let plan = planned(key, Headroom::left(&inputs)).map_err(|e| e.at(source))?;
         if let Some(budget) = budget {
             // Warm pages of earlier calls are reserved too.
-            Ledger::cpu().shrink_cache(plan.arena, budget.saturating_sub(plan.peak()));
+            host_ledger().shrink_cache(plan.arena, budget.saturating_sub(plan.peak()));
         }
         let start = Instant::now();
         let mark = Mark { source, kind: Kind::Activation };

@@ -16,7 +16,7 @@ use tonnage_core::{Kind, Result, Source};
 use tonnage_ops::control::{call::CALL, custom::CUSTOM};
 use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::{GRAD_OPS, state};
-use tonnage_runtime::{Ledger, Owner, Tally, random};
+use tonnage_runtime::{Owner, Tally, host_ledger, random};
 
 use super::dual;
 use crate::dispatch::{self, OpContext, TensorArg};
@@ -80,7 +80,7 @@ impl Whole {
         let variables = traced.variables.into_iter().map(|u| (u.variable, u.written)).collect();
         let owner =
             Owner { kind: Kind::Graph, what: "gradient of a function", name: None, source: made };
-        let tally = Ledger::cpu().tally(owner);
+        let tally = host_ledger().tally(owner);
         tally.set(graph.bytes());
         let captured = traced.captured;
         Whole { graph, captured, variables, results, halves: Mutex::default(), tally }

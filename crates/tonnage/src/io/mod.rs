@@ -40,7 +40,7 @@ use std::path::Path;
 
 use tonnage_core::layout::Layout;
 use tonnage_core::{DType, Error, ErrorKind, Kind, Mark, Result, Shape, Source, TensorType};
-use tonnage_runtime::{Array, Buffer, Ledger, Owner};
+use tonnage_runtime::{Array, Buffer, Owner, host_ledger};
 
 use crate::tensor::Tensor;
 
@@ -54,7 +54,7 @@ fn filled(
 ) -> Result<Tensor> {
     let ty = TensorType::new(dtype, Shape::from(layout.sizes.as_slice()));
     let owner = Owner { kind: Kind::Input, what: "file", name: name.map(Into::into), source };
-    let mut buffer = Buffer::obtain(Ledger::cpu(), ty.bytes("file")?, owner)?;
+    let mut buffer = Buffer::obtain(&host_ledger(), ty.bytes("file")?, owner)?;
     fill(buffer.bytes_mut())?;
     Ok(Tensor::from_array(Array::from_buffer(buffer, dtype, layout)))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::{Bytes, ErrorKind, Mark, Result};
-use tonnage_runtime::{Array, Buffer, Ledger, Owner};
+use tonnage_runtime::{Array, Buffer, Owner, host_ledger};
 
 /// What a piece takes at most.
 pub(super) const PIECE: usize = 1 << 20;
@@ -28,7 +28,7 @@ pub(super) fn for_each_piece(
     let recipe = array.as_recipe();
     if let Some(recipe) = recipe.as_ref().filter(|recipe| tonnage_ops::tile::in_order(recipe)) {
         let at_once = (PIECE / size).min(count);
-        let mut piece = Buffer::obtain(Ledger::cpu(), Bytes::of(at_once * size), owner)?;
+        let mut piece = Buffer::obtain(&host_ledger(), Bytes::of(at_once * size), owner)?;
         for first in (0..count).step_by(at_once.max(1)) {
             let piece = &mut piece.bytes_mut()[..at_once.min(count - first) * size];
             tonnage_runtime::write_part(recipe, first, piece)?;
@@ -42,7 +42,7 @@ pub(super) fn for_each_piece(
     {
         let row = count / rows * size;
         let at_once = (BAND / row).max(ROWS).min(*rows);
-        let mut band = Buffer::obtain(Ledger::cpu(), Bytes::of(at_once * row), owner)?;
+        let mut band = Buffer::obtain(&host_ledger(), Bytes::of(at_once * row), owner)?;
         for first in (0..*rows).step_by(at_once) {
             let some = rows_of(recipe, first, at_once.min(rows - first))?;
             let band = &mut band.bytes_mut()[..some.sizes[0] * row];

@@ -5,7 +5,7 @@ use std::fmt;
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, Result, Source};
-use tonnage_runtime::Ledger;
+use tonnage_runtime::host_ledger;
 use tonnage_runtime::ledger::Holder;
 
 use super::holders::{BytesInQuestion, known};
@@ -55,7 +55,7 @@ pub fn why_line(line: &str) -> Result<WhyLine> {
         return Err(error.at(Source::here()));
     };
     let is_it = |source: Source| source.line() == number && is_file(source.file(), file);
-    let holders = Ledger::cpu().info().holders.into_iter();
+    let holders = host_ledger().info().holders.into_iter();
     let held: Vec<Holder> = holders.filter(|holder| is_it(holder.owner.source)).collect();
     let asked = known(&BytesInQuestion::Line(&is_it));
     let mut held_by = asked.held_by;

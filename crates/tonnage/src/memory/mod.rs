@@ -18,17 +18,11 @@ pub use tonnage_runtime::timeline::{CallRecord, Moment, Recording, Span, Timelin
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, Result, Source};
-use tonnage_runtime::Ledger;
+use tonnage_runtime::{Context, Ledger};
 
 /// The ledger of a device.
-fn ledger(device: &str) -> Result<&'static Ledger> {
-    match device {
-        "cpu:0" | "cpu" => Ok(Ledger::cpu()),
-        other => {
-            let what = format!("there is no device `{other}`");
-            Err(bad_argument("memory", what, "use cpu:0"))
-        }
-    }
+fn ledger(device: &str) -> Result<Ledger> {
+    Ok(Context::current().ledger(device.parse()?)?.clone())
 }
 
 /// What a device holds: bytes now, at the peak, by kind and by holder with source line.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tonnage_core::error::Holder;
 use tonnage_core::{Bytes, ErrorKind, Kind, Result, Source};
-use tonnage_runtime::{Ledger, Owner};
+use tonnage_runtime::{Owner, host_ledger};
 
 /// Runs before anything is compared: the first ones trace, plan and make variables resident.
 const FIRST: usize = 3;
@@ -38,7 +38,7 @@ const RUNS: usize = 5;
 /// work meanwhile are seen too: let them wait.
 #[track_caller]
 pub fn assert_steady(mut step: impl FnMut() -> Result<()>) -> Result<()> {
-    let (source, ledger) = (Source::here(), Ledger::cpu());
+    let (source, ledger) = (Source::here(), host_ledger());
     for _ in 0..FIRST {
         step()?;
     }

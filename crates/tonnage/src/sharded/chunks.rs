@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use tonnage_core::{Bytes, Kind, Mark, Result, Source};
-use tonnage_runtime::Ledger;
+use tonnage_runtime::host_ledger;
 
 use super::Sharded;
 use crate::io::save_npy_rows;
@@ -149,7 +149,7 @@ impl Sharded {
             return Ok(rows.max(1));
         }
         let row = tonnage_core::TensorType::new(self.dtype, &self.sizes[1..]).bytes("sharded")?;
-        let room = match Ledger::cpu().limited() {
+        let room = match host_ledger().limited() {
             Some((limit, in_use)) => Bytes::new(limit.saturating_sub(in_use).get() / 8).min(MOST),
             None => MOST,
         };

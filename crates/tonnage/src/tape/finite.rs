@@ -5,10 +5,11 @@
 //! Decision: `docs/decisions/loss-is-asserted.md`.
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Result, Source};
+use tonnage_runtime::Context;
 
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
@@ -36,17 +37,14 @@ pub(crate) fn see(op: &'static str, made: &[Tensor], source: Source) {
     ));
 }
 
-/// Whether every op's result is looked at.
-static CHECKED: AtomicBool = AtomicBool::new(false);
-
 /// Lets every op that runs now, op by op, fail where its result is not finite; or ends that.
 pub fn check_numerics(on: bool) {
-    CHECKED.store(on, Ordering::Relaxed);
+    Context::current().settings().check_numerics.store(on, Ordering::Relaxed);
 }
 
 /// Fails where results are to be finite and are not.
 pub(crate) fn check(op: &'static str, made: &[Tensor], source: Source) -> Result<()> {
-    if CHECKED.load(Ordering::Relaxed)
+    if Context::current().settings().check_numerics.load(Ordering::Relaxed)
         && let Some(tensor) = not_finite(made)
     {
         let what = format!("its result, {}, has NaN or infinite values", tensor.ty());

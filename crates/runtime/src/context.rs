@@ -1,0 +1,220 @@
+//! A context: devices with their ledgers, and the settings that programs share, in place of state of the whole process.
+//!
+//! A process has one from its start, and everything uses it that was not told otherwise. [`Context::new`] makes another, and
+//! [`Context::enter`] lets a thread use it: a test that makes its own sees no byte of another's.
+//!
+//! The invariant: nobody else knows which context is in use. A thread that works for another (the pool's, a data pipeline's) enters
+//! that one's.
+
+use std::any::{Any, TypeId};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use tonnage_core::{Device, ErrorKind, Result};
+use tonnage_plan::Machine;
+
+use crate::ledger::Ledger;
+use crate::random::KeyState;
+
+/// Devices, their ledgers, and settings; clones are the same context.
+///
+/// ```
+/// use tonnage_core::{Bytes, Kind};
+/// use tonnage_runtime::{Buffer, Context, Owner, host_ledger};
+/// let outside = host_ledger().in_use();
+/// let context = Context::new();
+/// let inside = context.enter();
+/// let held = Buffer::obtain(&host_ledger(), Bytes::mib(1), Owner::new(Kind::Input, "x"))?;
+/// assert_eq!(host_ledger().in_use(), Bytes::mib(1));
+/// drop(inside);
+/// assert_eq!(host_ledger().in_use(), outside);
+/// # drop(held);
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Context(Handle);
+
+#[derive(Clone)]
+enum Handle {
+    /// The one that a process has from its start: no references to it are counted.
+    Process,
+    Own(Arc<ContextState>),
+}
+
+struct ContextState {
+    host: OnceLock<Ledger>,
+    random: Mutex<KeyState>,
+    machine: RwLock<Machine>,
+    spill_folder: Mutex<Option<PathBuf>>,
+    settings: Settings,
+    /// What crates above keep in it.
+    locals: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+}
+
+/// Switches that are looked at often.
+#[derive(Debug)]
+pub struct Settings {
+    /// Whether functions run their closures op by op.
+    pub run_functions_eagerly: AtomicBool,
+    /// Whether every result of an eager op is looked at, and has to be finite.
+    pub check_numerics: AtomicBool,
+}
+
+static PROCESS: ContextState = ContextState::new();
+
+/// Whether any thread ever entered a context of its own: until then there is nothing to look up.
+static ENTERED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The context that this thread entered; none for the process's.
+    static CURRENT: RefCell<Option<Arc<ContextState>>> = const { RefCell::new(None) };
+}
+
+impl Context {
+    /// One of its own: nothing is held in it, and settings are what they are at a start. Threads are shared.
+    #[allow(clippy::new_without_default, reason = "the default context is the one in use")]
+    pub fn new() -> Context {
+        Context(Handle::Own(Arc::new(ContextState::new())))
+    }
+
+    /// The one that this thread uses.
+    pub fn current() -> Context {
+        match own() {
+            Some(state) => Context(Handle::Own(state)),
+            None => Context(Handle::Process),
+        }
+    }
+
+    /// Lets this thread use it until the guard is dropped.
+    pub fn enter(&self) -> Entered {
+        let own = match &self.0 {
+            Handle::Own(state) => Some(state.clone()),
+            Handle::Process => None,
+        };
+        if own.is_none() && !ENTERED.load(Ordering::Relaxed) {
+            return Entered { before: None, thread: PhantomData };
+        }
+        ENTERED.store(true, Ordering::Relaxed);
+        Entered { before: Some(CURRENT.replace(own)), thread: PhantomData }
+    }
+
+    /// The ledger of a device.
+    ///
+    /// # Errors
+    /// Where it is not there.
+    pub fn ledger(&self, device: Device) -> Result<&Ledger> {
+        match device {
+            Device::CPU => Ok(self.host_ledger()),
+            other => {
+                let what = "this machine has cpu:0".into();
+                Err(ErrorKind::NoDevice { name: other.to_string(), what }.into())
+            }
+        }
+    }
+
+    /// The ledger of host memory.
+    #[inline]
+    pub fn host_ledger(&self) -> &Ledger {
+        let state = self.state();
+        state.host.get_or_init(|| match &self.0 {
+            Handle::Process => Ledger::of_process(),
+            Handle::Own(_) => Ledger::new(None),
+        })
+    }
+
+    /// Switches that are looked at often.
+    pub fn settings(&self) -> &Settings {
+        &self.state().settings
+    }
+
+    /// What a crate above keeps in a context, by its type: made when it is first asked for.
+    pub fn local<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let mut locals = self.state().locals.lock().unwrap_or_else(PoisonError::into_inner);
+        let any = locals.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
+        // What is kept under a type is of that type.
+        any.clone().downcast().unwrap_or_default()
+    }
+
+    pub(crate) fn random(&self) -> MutexGuard<'_, KeyState> {
+        self.state().random.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn machine(&self) -> &RwLock<Machine> {
+        &self.state().machine
+    }
+
+    pub(crate) fn spill_folder(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        self.state().spill_folder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn state(&self) -> &ContextState {
+        match &self.0 {
+            Handle::Process => &PROCESS,
+            Handle::Own(state) => state,
+        }
+    }
+}
+
+/// The ledger of host memory in the context that this thread uses.
+#[inline]
+pub fn host_ledger() -> Ledger {
+    Context::current().host_ledger().clone()
+}
+
+/// The context that this thread entered last.
+#[inline]
+fn own() -> Option<Arc<ContextState>> {
+    match ENTERED.load(Ordering::Relaxed) {
+        false => None,
+        true => CURRENT.with_borrow(Option::clone),
+    }
+}
+
+/// While it lives, its thread uses the context that was entered; dropped, the one before.
+#[must_use = "the context is left when this is dropped"]
+pub struct Entered {
+    /// What this thread used before; nothing where it never changed.
+    before: Option<Option<Arc<ContextState>>>,
+    /// What a thread entered is its own matter.
+    thread: PhantomData<*const ()>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            // The context may go with its last handle, and drops what it holds: outside of the borrow.
+            drop(CURRENT.try_with(|current| current.replace(before)));
+        }
+    }
+}
+
+impl ContextState {
+    const fn new() -> ContextState {
+        ContextState {
+            host: OnceLock::new(),
+            random: Mutex::new(KeyState::START),
+            machine: RwLock::new(Machine::DEFAULT),
+            spill_folder: Mutex::new(None),
+            settings: Settings {
+                run_functions_eagerly: AtomicBool::new(false),
+                check_numerics: AtomicBool::new(false),
+            },
+            locals: Mutex::new(BTreeMap::new()),
+        }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Handle::Process => "Context(of the process)",
+            Handle::Own(_) => "Context(own)",
+        })
+    }
+}
