@@ -10,6 +10,7 @@ use pyo3::types::{PyFloat, PyList, PyTuple};
 use tonnage::{Bytes, DType, Kind, Scalar, Shape, Source, Tensor, TensorType, bind};
 use tonnage_core::dtype::Class;
 use tonnage_core::{FromScalar, Layout, Mark, with_element};
+use tonnage_runtime::placement::in_scope;
 use tonnage_runtime::{Array, Buffer, Owner, host_ledger};
 
 use crate::dtype;
@@ -298,9 +299,10 @@ fn from_numpy(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Tensor> {
         .map_err(|e| crate::errors::raise(py, e.at(mark.source)))?;
     let view = PyBuffer::<u8>::get(&flat)?;
     let count = view.item_count();
-    view.copy_to_slice(py, &mut buffer.bytes_mut()[..count])?;
-    let layout = Layout::contiguous(&sizes[..]);
-    let made = bind::tensor(Array::from_buffer(buffer, held, layout));
+    let to_write = buffer.bytes_mut().map_err(|e| crate::errors::raise(py, e))?;
+    view.copy_to_slice(py, &mut to_write[..count])?;
+    let array = Array::from_buffer(buffer, held, Layout::contiguous(&sizes[..]));
+    let made = bind::tensor(in_scope(array).map_err(|e| crate::errors::raise(py, e))?);
     if held == to {
         return Ok(made);
     }

@@ -23,10 +23,10 @@ use crate::system::MemoryBlock;
 /// use tonnage_runtime::{Arena, Ledger, Owner};
 /// let ledger = Ledger::new(None);
 /// let mut arena = Arena::obtain(&ledger, Bytes::mib(8), Owner::new(Kind::Activation, "step"))?;
-/// arena.bytes_mut()[1 << 20] = 42;
+/// arena.bytes_mut()?[1 << 20] = 42;
 /// let result = (1 << 20..3 << 20, Owner::new(Kind::Output, "step"));
 /// let parts = arena.into_parts(&[result])?;
-/// assert_eq!(parts[0].bytes()[0], 42);
+/// assert_eq!(parts[0].bytes()?[0], 42);
 /// assert_eq!(parts[0].reserved(), Bytes::mib(2));
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
@@ -69,14 +69,17 @@ impl Arena {
         Ok(Arena { buffer: Buffer::obtain(ledger, bytes, owner.clone())?, owner })
     }
 
-    /// The bytes: zeros, or what an earlier owner left.
-    pub fn bytes(&self) -> &[u8] {
-        self.buffer.bytes()
+    /// The bytes, to write: zeros, or what an earlier owner left.
+    ///
+    /// # Errors
+    /// Where they are a device's.
+    pub fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        self.buffer.bytes_mut()
     }
 
-    /// The bytes, to write.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        self.buffer.bytes_mut()
+    /// The bytes, wherever they are.
+    pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
+        &mut self.buffer
     }
 
     /// What it takes in the ledger.
@@ -130,8 +133,7 @@ impl Arena {
         let mut copies = Vec::new();
         for piece in pieces.iter().filter(|piece| piece.is_small()) {
             let mut copy = ledger.small_block(piece.reserved(), piece.owner)?;
-            let from = &self.bytes()[piece.start..piece.start + piece.len];
-            copy.bytes_mut()[..piece.len].copy_from_slice(from);
+            self.buffer.copy_to_block(piece.start, piece.len, &mut copy)?;
             copies.push(copy);
         }
         Ok(copies)
@@ -235,7 +237,7 @@ mod tests {
     fn arena(ledger: &Ledger, pages: usize) -> Arena {
         let bytes = Bytes::of(pages * PAGE);
         let mut arena = Arena::obtain(ledger, bytes, owner(Kind::Activation)).unwrap();
-        for (page, bytes) in arena.bytes_mut().chunks_mut(PAGE).enumerate() {
+        for (page, bytes) in arena.bytes_mut().unwrap().chunks_mut(PAGE).enumerate() {
             bytes.fill(page as u8);
         }
         arena
@@ -256,7 +258,13 @@ mod tests {
                 for (part, range) in parts.iter().zip(&ranges) {
                     assert_eq!(part.len(), range.len());
                     let page = |at: usize| ((range.start + at) / PAGE) as u8;
-                    assert!(part.bytes().iter().enumerate().all(|(at, byte)| *byte == page(at)));
+                    assert!(
+                        part.bytes()
+                            .unwrap()
+                            .iter()
+                            .enumerate()
+                            .all(|(at, byte)| *byte == page(at))
+                    );
                 }
             })
             .unwrap();
@@ -312,7 +320,7 @@ mod tests {
                 assert_eq!(ledger.info().cached, Bytes::ZERO);
                 let result = 7 * PAGE..7 * PAGE + 4;
                 loss = arena.into_parts(&[(result, owner(Kind::Output))]).unwrap();
-                assert_eq!(loss[0].bytes(), [7; 4]);
+                assert_eq!(loss[0].bytes().unwrap(), [7; 4]);
             }
             let info = ledger.info();
             assert_eq!((info.in_use, info.cached), (Bytes::new(128), size));

@@ -5,12 +5,13 @@ use std::sync::{Arc, Weak};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::shape::Sizes;
-use tonnage_core::{Bytes, DType, Element, Kind, Mark, Result, Shape, Source, TensorType};
+use tonnage_core::{Bytes, DType, Device, Element, Kind, Mark, Result, Shape, Source, TensorType};
 
 use crate::buffer::Buffer;
 use crate::context::host_ledger;
-use crate::ledger::Owner;
-use crate::storage::{Pinned, Storage};
+use crate::ledger::{Ledger, Owner};
+use crate::placement::default_ledger;
+use crate::storage::{Pinned, Storage, materialize};
 
 /// A cheap handle to storage; a clone shares the bytes.
 #[derive(Debug, Clone)]
@@ -73,8 +74,9 @@ impl Array {
         what: &'static str,
     ) -> Result<Array> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
-        let mut buffer = Buffer::obtain(&host_ledger(), Bytes::of(bytes.len()), owner(mark, what))?;
-        buffer.bytes_mut().copy_from_slice(bytes);
+        let bytes_of = Bytes::of(bytes.len());
+        let mut buffer = Buffer::obtain(&default_ledger(), bytes_of, owner(mark, what))?;
+        buffer.copy_in(0, bytes)?;
         Ok(Array::from_buffer(buffer, T::DTYPE, Layout::contiguous(Sizes::from(sizes))))
     }
 
@@ -173,11 +175,63 @@ impl Array {
 
     /// A copy in bytes of its own, close together.
     pub fn copied(&self, mark: Mark, what: &'static str) -> Result<Array> {
-        let bytes = self.ty().bytes(what)?;
-        let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner(mark, what))?;
-        self.copy_to(buffer.bytes_mut())?;
+        let ledger = match self.storage().ledger() {
+            Some(ledger) if !ledger.is_host() => ledger,
+            Some(_) => host_ledger(),
+            None => default_ledger(),
+        };
+        self.copied_as(&ledger, owner(mark, what))
+    }
+
+    /// A copy on another device, close together.
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn copied_to(&self, ledger: &Ledger, what: &'static str) -> Result<Array> {
+        let mark = Mark { source: Source::here(), kind: self.kind() };
+        self.copied_as(ledger, owner(mark, what))
+    }
+
+    fn copied_as(&self, ledger: &Ledger, owner: Owner) -> Result<Array> {
+        let (what, source) = (owner.what, owner.source);
         let layout = Layout::contiguous(self.0.layout.sizes.clone());
+        if let Some(recipe) = self.as_recipe() {
+            let buffer = materialize(&recipe, ledger, owner)?;
+            return Ok(Array::from_buffer(buffer, self.0.dtype, layout));
+        }
+        let mut buffer = Buffer::obtain(ledger, self.ty().bytes(what)?, owner)?;
+        let dense = self.is_dense().then(|| self.pin(what, source)).transpose()?;
+        let first = self.0.layout.offset * self.0.dtype.size();
+        match dense.as_ref().map(Pinned::bytes) {
+            // From host memory without a copy beside it.
+            Some(Ok(bytes)) => buffer.copy_in(0, &bytes[first..first + buffer.len()])?,
+            _ if ledger.is_host() => self.copy_to(buffer.bytes_mut()?)?,
+            _ => {
+                let mut host = vec![0; buffer.len()];
+                self.copy_to(&mut host)?;
+                buffer.copy_in(0, &host)?;
+            }
+        }
         Ok(Array::from_buffer(buffer, self.0.dtype, layout))
+    }
+
+    fn is_dense(&self) -> bool {
+        self.0.layout.is_contiguous() && self.0.layout.count() > 0
+    }
+
+    /// What its bytes are held as.
+    fn kind(&self) -> Kind {
+        self.storage().owner().map_or(Kind::Activation, |owner| owner.kind)
+    }
+
+    /// Whether it lies in host memory, or nowhere.
+    pub(crate) fn is_host(&self) -> bool {
+        self.storage().ledger().is_none_or(|ledger| ledger.is_host())
+    }
+
+    /// The device that it lies on; a recipe lies nowhere.
+    pub fn device(&self) -> Option<Device> {
+        self.storage().ledger().map(|ledger| ledger.device())
     }
 
     /// Its storage, given up by the last who holds it; `None` where somebody else does.
@@ -204,16 +258,25 @@ impl Array {
             return Ok(()); // a view of nothing may start beyond the end
         }
         let pinned = self.pin("read", Source::here())?;
-        let size = self.0.dtype.size();
+        let (buffer, size) = (pinned.buffer()?, self.0.dtype.size());
         if self.0.layout.is_contiguous() {
-            let first = self.0.layout.offset * size;
-            out.copy_from_slice(&pinned.bytes()[first..first + out.len()]);
-            return Ok(());
+            return buffer.copy_out(self.0.layout.offset * size, out);
         }
+        // Of a device the bytes come over whole: it runs nothing to bring them into order.
+        let whole;
+        let bytes = match buffer.is_host() {
+            true => buffer.bytes()?,
+            false => {
+                let mut copy = vec![0; buffer.len()];
+                buffer.copy_out(0, &mut copy)?;
+                whole = copy;
+                &whole[..]
+            }
+        };
         let mut chunks = out.chunks_exact_mut(size);
         self.0.layout.for_each(|at| {
             if let Some(chunk) = chunks.next() {
-                chunk.copy_from_slice(&pinned.bytes()[at * size..(at + 1) * size]);
+                chunk.copy_from_slice(&bytes[at * size..(at + 1) * size]);
             }
         });
         Ok(())

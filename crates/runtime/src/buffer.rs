@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
-use tonnage_core::{Bytes, Result};
+use tonnage_core::{Bytes, Device, Error, ErrorKind, Result};
 
 use crate::ledger::{Id, Ledger, Owner};
 use crate::system::MemoryBlock;
@@ -17,8 +17,8 @@ use crate::system::MemoryBlock;
 /// use tonnage_runtime::{Buffer, Ledger, Owner};
 /// let ledger = Ledger::new(None);
 /// let mut buffer = Buffer::obtain(&ledger, Bytes::new(100), Owner::new(Kind::Input, "x"))?;
-/// buffer.bytes_mut().fill(7);
-/// assert_eq!(buffer.bytes(), [7; 100]);
+/// buffer.bytes_mut()?.fill(7);
+/// assert_eq!(buffer.bytes()?, [7; 100]);
 /// assert_eq!(buffer.reserved(), Bytes::new(128));
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
@@ -57,14 +57,103 @@ impl Buffer {
         Ok(Buffer { block, len: bytes.as_usize(), held })
     }
 
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.block.bytes()[..self.len]
+    /// The bytes, which are in host memory.
+    ///
+    /// # Errors
+    /// Where they are a device's.
+    #[inline]
+    pub fn bytes(&self) -> Result<&[u8]> {
+        match self.block.bytes() {
+            Some(bytes) => Ok(&bytes[..self.len]),
+            None => Err(self.not_host()),
+        }
     }
 
-    /// The bytes, to write.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.block.bytes_mut()[..self.len]
+    /// The bytes, which are in host memory, to write.
+    ///
+    /// # Errors
+    /// Where they are a device's.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        if self.block.memory().is_some() {
+            return Err(self.not_host());
+        }
+        let len = self.len;
+        Ok(self.block.bytes_mut().map(|bytes| &mut bytes[..len]).unwrap_or_default())
+    }
+
+    #[cold]
+    fn not_host(&self) -> Error {
+        let (left, right) = (Device::CPU, self.device());
+        ErrorKind::DeviceMismatch { op: "read", left, right }.into()
+    }
+
+    /// Copies bytes of the host into it, to where they start.
+    ///
+    /// # Errors
+    /// Where it has fewer from there on, or its device failed.
+    pub fn copy_in(&mut self, at: usize, from: &[u8]) -> Result<()> {
+        let to = self.address_of(at, from.len())?;
+        match self.block.memory() {
+            Some(memory) => memory.copy_in(from, to),
+            None => {
+                self.bytes_mut()?[at..at + from.len()].copy_from_slice(from);
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies bytes of it to the host, from where they start.
+    ///
+    /// # Errors
+    /// Where it has fewer from there on, or its device failed.
+    pub fn copy_out(&self, at: usize, to: &mut [u8]) -> Result<()> {
+        let from = self.address_of(at, to.len())?;
+        match self.block.memory() {
+            Some(memory) => memory.copy_out(from, to),
+            None => {
+                to.copy_from_slice(&self.bytes()?[at..at + to.len()]);
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies bytes of it to the start of a block of the same memory.
+    pub(crate) fn copy_to_block(&self, at: usize, len: usize, to: &mut MemoryBlock) -> Result<()> {
+        let from = self.address_of(at, len)?;
+        if let Some(memory) = self.block.memory() {
+            return memory.copy_within(from, to.address(), len);
+        }
+        if let Some(to) = to.bytes_mut() {
+            to[..len].copy_from_slice(&self.bytes()?[at..at + len]);
+        }
+        Ok(())
+    }
+
+    /// Where they lie.
+    pub fn device(&self) -> Device {
+        self.block.memory().map_or(Device::CPU, |memory| memory.device())
+    }
+
+    /// The address of so many bytes from a place on, in the addresses of their device.
+    fn address_of(&self, at: usize, len: usize) -> Result<usize> {
+        match at.checked_add(len) {
+            Some(end) if end <= self.len => Ok(self.block.address() + at),
+            _ => {
+                let what = format!("{} at {at} of a buffer of {}", Bytes::of(len), self.len);
+                Err(ErrorKind::BadGraph { what }.into())
+            }
+        }
+    }
+
+    /// Where they start, in the addresses of their device.
+    pub(crate) fn address(&self) -> usize {
+        self.block.address()
+    }
+
+    /// Whether they are in host memory.
+    pub(crate) fn is_host(&self) -> bool {
+        self.block.memory().is_none()
     }
 
     /// How many bytes were asked for.

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use tonnage_core::{Device, ErrorKind, Result};
 use tonnage_plan::Machine;
 
+use crate::backend::Sim;
 use crate::ledger::Ledger;
 use crate::random::KeyState;
 
@@ -48,6 +49,7 @@ enum Handle {
 
 struct ContextState {
     host: OnceLock<Ledger>,
+    sim: OnceLock<Ledger>,
     random: Mutex<KeyState>,
     machine: RwLock<Machine>,
     spill_folder: Mutex<Option<PathBuf>>,
@@ -110,11 +112,17 @@ impl Context {
     pub fn ledger(&self, device: Device) -> Result<&Ledger> {
         match device {
             Device::CPU => Ok(self.host_ledger()),
+            Device::SIM => Ok(self.state().sim.get_or_init(|| Ledger::of_device(Sim::new()))),
             other => {
-                let what = "this machine has cpu:0".into();
+                let what = format!("this machine has {}", self.devices().join(", "));
                 Err(ErrorKind::NoDevice { name: other.to_string(), what }.into())
             }
         }
+    }
+
+    /// The names of the devices that there are. The one for tests is not among them: it is there where it is asked for.
+    pub fn devices(&self) -> Vec<String> {
+        vec![Device::CPU.to_string()]
     }
 
     /// The ledger of host memory.
@@ -198,6 +206,7 @@ impl ContextState {
     const fn new() -> ContextState {
         ContextState {
             host: OnceLock::new(),
+            sim: OnceLock::new(),
             random: Mutex::new(KeyState::START),
             machine: RwLock::new(Machine::DEFAULT),
             spill_folder: Mutex::new(None),

@@ -21,8 +21,8 @@ impl ExportedArray {
     pub fn new(array: &Array, what: &'static str, source: Source) -> Result<ExportedArray> {
         let array = array.clone();
         let pinned = array.pin(what, source)?;
+        let address = pinned.bytes()?.as_ptr() as usize;
         array.storage().exported(true);
-        let address = pinned.bytes().as_ptr() as usize;
         drop(pinned);
         Ok(ExportedArray { array, address })
     }
@@ -57,7 +57,7 @@ mod tests {
         let export = ExportedArray::new(&array, "test", mark.source).unwrap();
         assert!(!array.is_sole());
         let pinned = array.pin("test", mark.source).unwrap();
-        assert_eq!(export.address(), pinned.bytes().as_ptr() as usize);
+        assert_eq!(export.address(), pinned.bytes().unwrap().as_ptr() as usize);
         drop(pinned);
         drop(export);
         assert!(array.is_sole());

@@ -35,7 +35,7 @@ pub fn set_question(question: fn() -> bool) {
 
 /// Whether a call should stop, as its frames know it.
 #[derive(Debug, Clone)]
-pub(crate) struct Stop {
+pub struct Stop {
     shared: Arc<InterruptState>,
 }
 

@@ -3,6 +3,7 @@
 
 pub mod arena;
 pub mod array;
+pub mod backend;
 pub mod buffer;
 mod byte_range;
 mod cache;
@@ -19,6 +20,7 @@ pub mod lend;
 mod loan;
 mod lock;
 pub mod machine;
+pub mod placement;
 pub mod pool;
 mod process;
 pub mod random;
@@ -34,6 +36,7 @@ pub use context::{Context, host_ledger};
 pub use export::ExportedArray;
 pub use ledger::{Holder, Info, Ledger, Owner, Tally, leak_check};
 pub use lock::FolderLock;
+pub use placement::DeviceScope;
 pub use pool::{WorkerPool, pool, set_threads};
 pub use process::OwnFiles;
 pub use storage::write_part;

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use tonnage_core::{Device, DeviceKind};
 use tonnage_cpu::CpuTarget;
 use tonnage_plan::{Machine, SharedTarget};
 
@@ -22,6 +23,14 @@ pub fn set_machine(machine: Machine) {
 /// This machine's CPU as plans are made for it: the threads of the pool, and the figures that are in use.
 pub fn target() -> SharedTarget {
     target_of(pool().threads(), machine())
+}
+
+/// A device as plans are made for it, with so many threads of the host, and those figures.
+pub fn target_on(device: Device, threads: usize, machine: Machine) -> SharedTarget {
+    match device.kind {
+        // Kernels of the device for tests are the CPU's.
+        DeviceKind::Cpu | DeviceKind::Sim | DeviceKind::Cuda => target_of(threads, machine),
+    }
 }
 
 /// A CPU with so many threads, and those figures.

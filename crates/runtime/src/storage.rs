@@ -19,18 +19,21 @@ use std::sync::{
     TryLockError,
 };
 
+use smallvec::SmallVec;
 use tonnage_core::bytes::LARGE;
 use tonnage_core::recipe::Recipe;
-use tonnage_core::{Bytes, Result};
+use tonnage_core::{Bytes, Error, ErrorKind, Result};
 use tonnage_cpu::tile;
 use tonnage_cpu::workers::Workers;
 
+use crate::backend::{ReadSource, TileLaunch};
 use crate::buffer::Buffer;
 use crate::context::host_ledger;
 use crate::evict::{EvictedRange, EvictionFile, Seat};
 use crate::interrupt::Stop;
 use crate::ledger::{Id, Ledger, Owner};
-use crate::pool::pool;
+use crate::lend::{ByteRange, Lender};
+use crate::pool::{op_stop, pool};
 
 /// What the handles of a tensor share.
 #[derive(Debug)]
@@ -72,7 +75,10 @@ pub(crate) enum StorageState {
 #[derive(Debug)]
 pub(crate) enum StorageOrigin {
     Recipe(Arc<Recipe>),
+    /// What left host memory.
     File(EvictedRange),
+    /// What left a device's memory, in the host's.
+    Host(Buffer),
 }
 
 impl StorageOrigin {
@@ -80,6 +86,7 @@ impl StorageOrigin {
         match self {
             StorageOrigin::Recipe(recipe) => bytes_of(recipe),
             StorageOrigin::File(evicted) => Bytes::of(evicted.len()),
+            StorageOrigin::Host(buffer) => Bytes::of(buffer.len()),
         }
     }
 }
@@ -141,6 +148,18 @@ impl Storage {
         }
     }
 
+    /// The ledger that counts its bytes; `None` for a recipe, which lies nowhere, and for no bytes.
+    pub fn ledger(&self) -> Option<Ledger> {
+        match &*self.read() {
+            StorageState::Resident(buffer, _) => buffer.ledger().cloned(),
+            StorageState::Recipe(_) => None,
+            StorageState::Away(..) => match &self.0 {
+                StorageCell::Large(large) => large.seat.get().map(|seat| seat.ledger().clone()),
+                StorageCell::Small(_) => None,
+            },
+        }
+    }
+
     /// What its bytes take now, and their entry in the ledger.
     pub(crate) fn entry(&self) -> Option<(Bytes, Id)> {
         match &*self.read() {
@@ -187,7 +206,8 @@ impl Storage {
             StorageState::Recipe(recipe) | StorageState::Away(StorageOrigin::Recipe(recipe), _) => {
                 Some((large, recipe))
             }
-            StorageState::Away(StorageOrigin::File(_), _) | StorageState::Resident(..) => None,
+            StorageState::Away(StorageOrigin::File(_) | StorageOrigin::Host(_), _)
+            | StorageState::Resident(..) => None,
         }
     }
 
@@ -281,8 +301,9 @@ impl Storage {
         let nothing = StorageState::Resident(Buffer::default(), None);
         let origin = match std::mem::replace(state, nothing) {
             StorageState::Recipe(recipe) => Some(StorageOrigin::Recipe(recipe)),
+            // A copy in host memory would be counted beside the bytes: it goes.
+            StorageState::Away(StorageOrigin::Host(_), _) | StorageState::Resident(..) => None,
             StorageState::Away(origin, _) => Some(origin),
-            StorageState::Resident(..) => None,
         };
         *state = match &self.0 {
             StorageCell::Small(_) => StorageState::Resident(buffer, None),
@@ -359,7 +380,8 @@ impl Large {
         };
         let origin = match origin.take() {
             Some(origin) => origin,
-            None => StorageOrigin::File(store()?.put(buffer.bytes())?),
+            None if buffer.is_host() => StorageOrigin::File(store()?.put(buffer.bytes()?)?),
+            None => StorageOrigin::Host(to_host(buffer, &owner)?),
         };
         *guard = StorageState::Away(origin, owner);
         Ok(freed)
@@ -414,11 +436,30 @@ fn try_lock(lock: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
 pub struct Pinned<'a>(RwLockReadGuard<'a, StorageState>);
 
 impl Pinned<'_> {
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
+    /// The bytes, which are in host memory.
+    ///
+    /// # Errors
+    /// Where they are a device's.
+    pub fn bytes(&self) -> Result<&[u8]> {
+        self.buffer()?.bytes()
+    }
+
+    /// Copies bytes to the host, from where they start.
+    ///
+    /// # Errors
+    /// Where there are fewer from there on, or the device failed.
+    pub fn copy_out(&self, at: usize, to: &mut [u8]) -> Result<()> {
+        self.buffer()?.copy_out(at, to)
+    }
+
+    /// The bytes, wherever they are.
+    ///
+    /// # Errors
+    /// Where nothing is pinned, which is a bug.
+    pub(crate) fn buffer(&self) -> Result<&Buffer> {
         match &*self.0 {
-            StorageState::Resident(buffer, _) => buffer.bytes(),
-            StorageState::Recipe(_) | StorageState::Away(..) => &[],
+            StorageState::Resident(buffer, _) => Ok(buffer),
+            StorageState::Recipe(_) | StorageState::Away(..) => Err(not_pinned()),
         }
     }
 }
@@ -428,13 +469,28 @@ impl Pinned<'_> {
 pub struct PinnedMut<'a>(RwLockWriteGuard<'a, StorageState>);
 
 impl PinnedMut<'_> {
-    /// The bytes.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    /// The bytes, wherever they are.
+    ///
+    /// # Errors
+    /// Where nothing is pinned, which is a bug.
+    pub(crate) fn buffer_mut(&mut self) -> Result<&mut Buffer> {
         match &mut *self.0 {
-            StorageState::Resident(buffer, _) => buffer.bytes_mut(),
-            StorageState::Recipe(_) | StorageState::Away(..) => &mut [],
+            StorageState::Resident(buffer, _) => Ok(buffer),
+            StorageState::Recipe(_) | StorageState::Away(..) => Err(not_pinned()),
         }
     }
+}
+
+#[cold]
+fn not_pinned() -> Error {
+    ErrorKind::BadGraph { what: "a pin without bytes".into() }.into()
+}
+
+/// The bytes of a device's buffer in host memory, for the same owner.
+fn to_host(buffer: &Buffer, owner: &Owner) -> Result<Buffer> {
+    let mut host = Buffer::obtain(&host_ledger(), Bytes::of(buffer.len()), owner.clone())?;
+    buffer.copy_out(0, host.bytes_mut()?)?;
+    Ok(host)
 }
 
 /// Bytes that were sent away.
@@ -443,7 +499,12 @@ fn read_back(origin: &StorageOrigin, ledger: &Ledger, owner: &Owner) -> Result<B
         StorageOrigin::Recipe(recipe) => materialize(recipe, ledger, owner.clone()),
         StorageOrigin::File(evicted) => {
             let mut buffer = Buffer::obtain(ledger, Bytes::of(evicted.len()), owner.clone())?;
-            evicted.get(buffer.bytes_mut()).map_err(|error| error.at(owner.source))?;
+            evicted.get(buffer.bytes_mut()?).map_err(|error| error.at(owner.source))?;
+            Ok(buffer)
+        }
+        StorageOrigin::Host(host) => {
+            let mut buffer = Buffer::obtain(ledger, Bytes::of(host.len()), owner.clone())?;
+            buffer.copy_in(0, host.bytes()?)?;
             Ok(buffer)
         }
     }
@@ -459,14 +520,35 @@ fn bytes_of(recipe: &Recipe) -> Bytes {
 pub(crate) fn materialize(recipe: &Recipe, ledger: &Ledger, owner: Owner) -> Result<Buffer> {
     let what = owner.what;
     let mut buffer = Buffer::obtain(ledger, recipe.ty().bytes(what)?, owner)?;
-    write_recipe(recipe, buffer.bytes_mut())?;
+    let backend = ledger.backend();
+    let mut lender = Lender::new(backend);
+    let base = lender.add(&mut buffer);
+    let out = ByteRange { base, offset: 0, len: recipe.ty().bytes(what)?.as_usize(), align: 1 };
+    let loads: SmallVec<[ReadSource; 4]> = recipe
+        .sources
+        .iter()
+        .map(|(generator, _)| ReadSource::Generator(generator.clone()))
+        .collect();
+    let cost = cost(recipe, out.len);
+    let stop = op_stop(cost);
+    let launch = TileLaunch {
+        program: &recipe.program,
+        domain: &recipe.sizes,
+        loads: &loads,
+        layouts: recipe.sources.iter().map(|(_, layout)| layout.clone()).collect(),
+        outputs: 1,
+        cost,
+        stop: stop.as_ref(),
+    };
+    backend.tile(launch, lender.lend(&[], &[out])?)?;
+    drop(lender);
     Ok(buffer)
 }
 
 /// Writes a recipe's elements one after the other.
 pub(crate) fn write_recipe(recipe: &Recipe, out: &mut [u8]) -> Result<()> {
     let sources = sources(recipe);
-    pool().run_op(cost(recipe, out), |workers: &dyn Workers| {
+    pool().run_op(cost(recipe, out.len()), |workers: &dyn Workers| {
         tile::run(&recipe.program, &recipe.sizes, &sources, &mut [out], &mut [], workers)
     })
 }
@@ -477,7 +559,7 @@ pub(crate) fn write_recipe(recipe: &Recipe, out: &mut [u8]) -> Result<()> {
 /// Where it reads a file that fails.
 pub fn write_part(recipe: &Recipe, first: usize, out: &mut [u8]) -> Result<()> {
     let (sources, count) = (sources(recipe), out.len() / recipe.dtype().size());
-    pool().run_op(cost(recipe, out), |workers: &dyn Workers| {
+    pool().run_op(cost(recipe, out.len()), |workers: &dyn Workers| {
         tile::run_part(&recipe.program, &sources, first, count, &mut [out], workers)
     })
 }
@@ -491,8 +573,8 @@ fn sources(recipe: &Recipe) -> Vec<tile::TileSource<'_>> {
     sources
 }
 
-fn cost(recipe: &Recipe, out: &[u8]) -> tonnage_core::row::Cost {
-    let count = out.len() / recipe.dtype().size().max(1);
+fn cost(recipe: &Recipe, bytes: usize) -> tonnage_core::row::Cost {
+    let count = bytes / recipe.dtype().size().max(1);
     let flops = recipe.program.flops() * count as u64;
-    tonnage_core::row::Cost { flops, bytes: out.len() as u64 }
+    tonnage_core::row::Cost { flops, bytes: bytes as u64 }
 }

@@ -32,7 +32,7 @@ fn large_buffers_and_their_books_leave_the_heap_alone() {
     }
     let (_, times) = largest(|| {
         for _ in 0..3 {
-            Buffer::obtain(&ledger, size, owner()).unwrap().bytes_mut()[5] = 1;
+            Buffer::obtain(&ledger, size, owner()).unwrap().bytes_mut().unwrap()[5] = 1;
         }
     });
     assert_eq!(times, 0);

@@ -11,6 +11,7 @@ use tonnage_core::{
     Bool, Bytes, DType, Element, ErrorKind, Kind, Layout, Mark, Recipe, Result, Shape, Sizes,
     TensorType, bf16, f16,
 };
+use tonnage_runtime::placement::in_scope;
 use tonnage_runtime::{Array, Buffer, Owner, host_ledger};
 
 /// Rust data that make a tensor: numbers and booleans; arrays, vectors and slices of those, nested to
@@ -233,9 +234,9 @@ fn write_array<N: Nested + ?Sized>(data: &N, mark: Mark) -> Result<Array> {
     let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner)?;
     // No bytes lie at no address in particular, which a cast would refuse.
     if bytes != Bytes::ZERO {
-        data.write(bytemuck::cast_slice_mut(buffer.bytes_mut()));
+        data.write(bytemuck::cast_slice_mut(buffer.bytes_mut()?));
     }
-    Ok(Array::from_buffer(buffer, dtype, Layout::contiguous(sizes)))
+    in_scope(Array::from_buffer(buffer, dtype, Layout::contiguous(sizes)))
 }
 
 /// A part of a tensor: a view of its bytes, or, while it is a recipe, a smaller recipe.

@@ -18,6 +18,7 @@ mod convert;
 pub mod data;
 mod deferred;
 mod delta;
+pub mod device;
 mod dispatch;
 mod display;
 mod effects;

@@ -95,6 +95,16 @@ thread_local! {
     static TAPES: RefCell<Vec<Rc<RefCell<TapeLog>>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Whether a tape records what becomes of a tensor.
+pub(crate) fn tracks(id: u64) -> bool {
+    TAPES.with_borrow(|tapes| {
+        tapes.iter().any(|tape| {
+            let log = tape.borrow();
+            log.records() && log.tracked.contains(&id)
+        })
+    })
+}
+
 impl GradientTape {
     /// A tape that gives one gradient, freeing what it holds as it goes, and that watches trainable
     /// variables by itself.

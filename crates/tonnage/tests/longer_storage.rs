@@ -23,8 +23,8 @@ fn longer(array: &Array) -> Array {
     let owner = Owner::new(Kind::Input, "test");
     let len = Bytes::of(elements + 2 * ALIGN);
     let mut buffer = Buffer::obtain(&host_ledger(), len, owner).unwrap();
-    array.copy_to(&mut buffer.bytes_mut()[..elements]).unwrap();
-    buffer.bytes_mut()[elements..].fill(1);
+    array.copy_to(&mut buffer.bytes_mut().unwrap()[..elements]).unwrap();
+    buffer.bytes_mut().unwrap()[elements..].fill(1);
     let sizes = array.layout().sizes.clone();
     Array::from_buffer(buffer, array.dtype(), tonnage_core::Layout::contiguous(sizes))
 }

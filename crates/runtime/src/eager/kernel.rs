@@ -1,30 +1,30 @@
-//! An op that runs as a kernel over lent slices, eagerly.
+//! An op that runs as a kernel, eagerly.
 
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
-use tonnage_core::lent::{Data, In, Out};
+use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, OpDef, Types};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{Kind, Mark, Result};
-use tonnage_cpu::kernel::{Kernel, KernelDef};
 
-use super::inputs::{EagerInputs, exactly, obtain};
-use super::{Args, Arrays, sizes};
+use super::inputs::{EagerInputs, exactly, obtain, range};
+use super::{Args, Arrays, bad_layout, sizes};
 use crate::array::{Array, owner};
+use crate::backend::{KernelInput, KernelLaunch, KernelOutput, ReadSource, Reads};
 use crate::buffer::Buffer;
-use crate::context::host_ledger;
 use crate::events::{self, Action};
-use crate::pool::pool;
+use crate::ledger::Ledger;
+use crate::lend::{ByteRange, Lender};
+use crate::pool::op_stop;
 
 pub(super) fn apply(
     op: &'static OpDef,
     call: &Call,
-    args: Args,
+    (place, args): (Ledger, Args),
     outputs: &Types,
-    kernel: &KernelDef,
     mark: Mark,
 ) -> Result<Arrays> {
-    let mut inputs = EagerInputs::new(args);
+    let mut inputs = EagerInputs::new(place.clone(), args);
     let mut taken = match outputs.first() {
         Some(first) => inputs.take_over(op.mem, first)?,
         None => None,
@@ -34,59 +34,59 @@ pub(super) fn apply(
     for ty in outputs {
         ty.bytes(op.name)?;
     }
+    inputs.write_out_but(|inputs, i| inputs.streamed(op, call, i).is_some(), op, mark)?;
     // What is pinned stays when room has to be made for the results.
-    let pins = inputs.pins_but(|i| inputs.streamed(op, call, i).is_some(), op, mark)?;
+    let pins = inputs.pins(op, mark)?;
     let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
     for ty in outputs {
-        buffers.push(obtain(&mut taken, ty, op.name, mark)?);
+        buffers.push(obtain(&place, &mut taken, ty, op.name, mark)?);
     }
-    let cost = (op.cost)(call);
-    let threads = pool().threads_for(cost);
-    let stored: SmallVec<[Option<&Layout>; 3]> = (0..inputs.args.len())
-        .map(|i| inputs.streamed(op, call, i).map(|(_, layout)| layout))
-        .collect();
-    let scratch = kernel.workspace(call, &stored, threads);
-    let mut scratch = Buffer::obtain(
-        &host_ledger(),
-        scratch,
-        owner(Mark { kind: Kind::Scratch, ..mark }, op.name),
-    )?;
-    let ins: SmallVec<[In; 3]> = (0..inputs.args.len())
-        .map(|i| {
-            let dtype = call.inputs[i].dtype;
-            if let Some((elements, layout)) = inputs.streamed(op, call, i) {
-                return In { dtype, layout: layout.clone(), data: Data::Stored(elements) };
+    let (cost, backend) = ((op.cost)(call), place.backend());
+    let streamed: SmallVec<[Option<(&Generator, &Layout)>; 3]> =
+        (0..inputs.args.len()).map(|i| inputs.streamed(op, call, i)).collect();
+    let stored: SmallVec<[Option<&Layout>; 3]> =
+        streamed.iter().map(|from| from.map(|(_, layout)| layout)).collect();
+    let scratch = backend.scratch(op, call, &stored, cost);
+    let own = owner(Mark { kind: Kind::Scratch, ..mark }, op.name);
+    let mut scratch = Buffer::obtain(&place, scratch, own)?;
+    let mut lender = Lender::new(backend);
+    let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
+    let mut outs: SmallVec<[KernelOutput; 2]> = SmallVec::new();
+    for (buffer, ty) in buffers.iter_mut().zip(outputs) {
+        outs.push(KernelOutput { dtype: ty.dtype, sizes: sizes(ty, op.name)? });
+        writes.push(exactly(range(&mut lender, buffer), ty, op.name)?);
+    }
+    if !scratch.is_empty() {
+        writes.push(range(&mut lender, &mut scratch));
+    }
+    let lent = pins.lend(&mut lender)?;
+    let (mut ins, mut reads): (SmallVec<[KernelInput; 4]>, Reads) = Default::default();
+    for (i, streamed) in streamed.into_iter().enumerate() {
+        let dtype = call.inputs[i].dtype;
+        let (layout, from) = match (streamed, lent[i]) {
+            (Some((generator, layout)), _) => (layout, ReadSource::Generator(generator.clone())),
+            (None, Some(range)) => {
+                reads.push(range);
+                (&inputs.layouts[i], ReadSource::Range(reads.len() - 1))
             }
-            let data = match pins.bytes(i) {
-                Some(bytes) => Data::Slice(bytes),
-                None if in_place == Some(i) => Data::Output(0),
-                None => Data::Slice(&[]),
-            };
-            In { dtype, layout: inputs.layouts[i].clone(), data }
-        })
-        .collect();
-    let mut real: SmallVec<[Sizes; 1]> = SmallVec::new();
-    {
-        let mut outs: SmallVec<[Out; 1]> = SmallVec::new();
-        for (buffer, ty) in buffers.iter_mut().zip(outputs) {
-            let sizes = sizes(ty, op.name)?;
-            let data = exactly(buffer.bytes_mut(), ty, op.name)?;
-            outs.push(Out { dtype: ty.dtype, sizes, data });
-        }
-        let scratch = scratch.bytes_mut();
-        pool().run_op(cost, |workers| {
-            (kernel.run)(&mut Kernel {
-                attrs: call.attrs,
-                inputs: &ins,
-                outputs: &mut outs,
-                scratch,
-                workers,
-                epilogue: None,
-            })
-        })?;
-        real.extend(outs.into_iter().map(|out| out.sizes));
-        ins.iter().try_for_each(In::check)?;
+            (None, None) if in_place == Some(i) => (&inputs.layouts[i], ReadSource::Output(0)),
+            (None, None) => return Err(bad_layout(op)),
+        };
+        ins.push(KernelInput { dtype, layout: layout.clone(), from });
     }
+    let stop = op_stop(cost);
+    let launch = KernelLaunch {
+        op,
+        attrs: call.attrs,
+        inputs: ins,
+        outputs: outs,
+        decides: outputs.iter().any(|ty| ty.shape.sizes().is_none()),
+        epilogue: None,
+        cost,
+        stop: stop.as_ref(),
+    };
+    let real = backend.kernel(launch, lender.lend(&reads, &writes)?)?;
+    drop(lender);
     Ok(buffers
         .into_iter()
         .zip(outputs)
@@ -103,36 +103,48 @@ pub(super) fn update(
     op: &'static OpDef,
     call: &Call,
     target: &Array,
-    args: Args,
-    kernel: &KernelDef,
+    (place, args): (Ledger, Args),
     mark: Mark,
 ) -> Result<()> {
-    let cost = (op.cost)(call);
-    let scratch = (kernel.scratch)(call, pool().threads_for(cost));
+    let (cost, backend) = ((op.cost)(call), place.backend());
+    let scratch = backend.scratch(op, call, &[], cost);
     let own = |kind| owner(Mark { kind, ..mark }, op.name);
-    let pins = args
-        .iter()
-        .map(|arg| arg.array().pin(op.name, mark.source))
-        .collect::<Result<SmallVec<[_; 3]>>>()?;
-    let mut scratch = Buffer::obtain(&host_ledger(), scratch, own(Kind::Scratch))?;
-    let mut ins: SmallVec<[In; 3]> = SmallVec::new();
-    let layout = target.layout().clone();
-    ins.push(In { dtype: target.dtype(), layout, data: Data::Output(0) });
-    for (arg, pin) in args.iter().zip(&pins) {
-        let array = arg.array();
-        let (dtype, layout) = (array.dtype(), array.layout().clone());
-        ins.push(In { dtype, layout, data: Data::Slice(pin.bytes()) });
-    }
-    let sizes = Sizes::from(target.sizes());
-    let mut bytes = target.storage().pin_mut(&host_ledger(), own(mark.kind))?;
+    let mut inputs = EagerInputs::of_update(place.clone(), target.layout().clone(), args);
+    inputs.write_out_but(|_, _| false, op, mark)?;
+    let pins = inputs.pins(op, mark)?;
+    let mut scratch = Buffer::obtain(&place, scratch, own(Kind::Scratch))?;
+    let mut bytes = target.storage().pin_mut(&place, own(mark.kind))?;
     let reserved = call.inputs[0].bytes(op.name)?.rounded();
     events::record(op.name, mark.source, Action::InPlace, reserved);
-    let data = exactly(bytes.bytes_mut(), &call.inputs[0], op.name)?;
-    let mut outs = [Out { dtype: target.dtype(), sizes, data }];
-    let scratch = scratch.bytes_mut();
-    pool().run(cost, |workers| {
-        let (inputs, outputs) = (&ins[..], &mut outs[..]);
-        let attrs = call.attrs;
-        (kernel.run)(&mut Kernel { attrs, inputs, outputs, scratch, workers, epilogue: None })
-    })
+    let mut lender = Lender::new(backend);
+    let written = range(&mut lender, bytes.buffer_mut()?);
+    let mut writes: SmallVec<[ByteRange; 2]> = SmallVec::new();
+    writes.push(exactly(written, &call.inputs[0], op.name)?);
+    if !scratch.is_empty() {
+        writes.push(range(&mut lender, &mut scratch));
+    }
+    let (mut ins, mut reads): (SmallVec<[KernelInput; 4]>, Reads) = Default::default();
+    for (i, lent) in pins.lend(&mut lender)?.into_iter().enumerate() {
+        let from = match lent {
+            Some(range) => {
+                reads.push(range);
+                ReadSource::Range(reads.len() - 1)
+            }
+            None => ReadSource::Output(0),
+        };
+        let dtype = call.inputs[i].dtype;
+        ins.push(KernelInput { dtype, layout: inputs.layouts[i].clone(), from });
+    }
+    let output = KernelOutput { dtype: target.dtype(), sizes: Sizes::from(target.sizes()) };
+    let launch = KernelLaunch {
+        op,
+        attrs: call.attrs,
+        inputs: ins,
+        outputs: SmallVec::from_iter([output]),
+        decides: false,
+        epilogue: None,
+        cost,
+        stop: None,
+    };
+    backend.kernel(launch, lender.lend(&reads, &writes)?).map(|_| ())
 }

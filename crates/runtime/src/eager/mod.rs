@@ -18,16 +18,17 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{Mark, Result, TensorType};
-use tonnage_cpu::{kernel_of, tile};
 
-use self::inputs::{EagerInputs, exactly};
-use self::tile_op::sources;
+use self::inputs::{EagerInputs, exactly, range};
+use self::tile_op::EagerLoads;
 use crate::array::{Array, owner};
-use crate::context::host_ledger;
 use crate::emit::EagerEmit;
 use crate::events::{self, Action};
 use crate::execute;
-use crate::pool::pool;
+use crate::ledger::Ledger;
+use crate::lend::Lender;
+use crate::placement::{beside, default_ledger, ledger_of};
+use crate::storage::materialize;
 
 /// Elements below which the cost of the work is not estimated: it stays on this thread.
 const SMALL: usize = 4096;
@@ -98,12 +99,9 @@ fn run(
                 return Ok(smallvec![made]);
             }
             let program = make(&call, aux)?;
-            tile_op::apply(op, &call, args, &outputs, &program, mark)
+            tile_op::apply(op, &call, placed(op, args)?, &outputs, &program, mark)
         }
-        Lower::Kernel => {
-            let kernel = execute::find_kernel(op)?;
-            kernel::apply(op, &call, args, &outputs, kernel, mark)
-        }
+        Lower::Kernel => kernel::apply(op, &call, placed(op, args)?, &outputs, mark),
         // A graph as one op is planned as one.
         Lower::Composite(_) if !regions.is_empty() => {
             execute::region_op(op, args, attrs, regions, aux, mark)
@@ -122,6 +120,23 @@ fn run(
     }
 }
 
+/// The device that an op runs on, and its inputs there.
+fn placed<'a>(op: &'static OpDef, args: Args<'a>) -> Result<(Ledger, Args<'a>)> {
+    let place = ledger_of(op.name, args.iter().map(Arg::array))?;
+    let args = beside_all(op, &place, args)?;
+    Ok((place, args))
+}
+
+/// Inputs as an op needs them that runs there.
+fn beside_all<'a>(op: &'static OpDef, place: &Ledger, mut args: Args<'a>) -> Result<Args<'a>> {
+    for arg in &mut args {
+        if let Some(array) = beside(op.name, place, arg.array())? {
+            *arg = Arg::Owned(array);
+        }
+    }
+    Ok(args)
+}
+
 /// Applies an op that updates its first input, which is `target`: in place where nobody else holds its
 /// bytes, into bytes of its own otherwise. On an error the target is unchanged.
 pub fn update(
@@ -136,11 +151,13 @@ pub fn update(
     let call = Call { op: op.name, inputs: &types, attrs, regions: &[] };
     (op.infer)(&call).map_err(|e| e.at(mark.source))?;
     let in_place = target.is_sole() && target.as_recipe().is_none();
-    if let Some(kernel) = kernel_of(op) {
+    if matches!(op.lower, Lower::Kernel) {
         if !in_place {
             *target = target.copied(mark, op.name)?;
         }
-        return kernel::update(op, &call, target, args, kernel, mark);
+        let place = target.storage().ledger().unwrap_or_else(default_ledger);
+        let args = beside_all(op, &place, args)?;
+        return kernel::update(op, &call, target, (place, args), mark);
     }
     let (Lower::Tile(make), true) = (op.lower, in_place) else {
         let all = std::iter::once(Arg::Owned(target.clone())).chain(args).collect();
@@ -155,22 +172,20 @@ pub fn update(
     let program = make(&call, false)?;
     let domain: Sizes = target.sizes().into();
     let owner = owner(mark, op.name);
+    let place = target.storage().ledger().unwrap_or_else(default_ledger);
+    let args = beside_all(op, &place, args)?;
     // The value may be a view of other bytes, but not of these: nobody else holds them.
-    let mut inputs = EagerInputs::of_update(target.layout().clone(), args);
+    let mut inputs = EagerInputs::of_update(place.clone(), target.layout().clone(), args);
     let (program, loads) = inputs.compose(op, &program, &domain, mark)?;
     let pins = inputs.pins(op, mark)?;
-    let sources =
-        sources(op, &program, &loads, &inputs.layouts, &domain, |i| match pins.bytes(i) {
-            Some(bytes) => tile::Read::Slice(bytes),
-            None if i == 0 => tile::Read::Output(0),
-            None => tile::Read::Slice(&[]),
-        })?;
-    let mut bytes = target.storage().pin_mut(&host_ledger(), owner)?;
+    let mut bytes = target.storage().pin_mut(&place, owner)?;
     events::record(op.name, mark.source, Action::InPlace, types[0].bytes(op.name)?.rounded());
-    let out = exactly(bytes.bytes_mut(), &types[0], op.name)?;
-    pool().run((op.cost)(&call), |workers| {
-        tile::run(&program, &domain, &sources, &mut [out], &mut [], workers)
-    })
+    let mut lender = Lender::new(place.backend());
+    let out = exactly(range(&mut lender, bytes.buffer_mut()?), &types[0], op.name)?;
+    let lent = pins.lend(&mut lender)?;
+    let loads =
+        EagerLoads { program: &program, loads, layouts: &inputs.layouts, in_place: Some(0) };
+    loads.launch(op, &domain, (op.cost)(&call), &mut lender, &lent, (&[out], 1))
 }
 
 fn sizes(ty: &TensorType, op: &'static str) -> Result<Sizes> {
@@ -211,8 +226,7 @@ fn apply_view(
     let made = match copy[0].as_recipe() {
         // A recipe that cannot be looked at in that order is written out first.
         Some(recipe) => {
-            let buffer =
-                crate::storage::materialize(&recipe, &host_ledger(), owner(mark, op.name))?;
+            let buffer = materialize(&recipe, &default_ledger(), owner(mark, op.name))?;
             Array::from_buffer(buffer, output.dtype, Layout::contiguous(sizes))
         }
         None => copy[0].view(Layout::contiguous(sizes)),

@@ -61,11 +61,12 @@ pub(super) fn apply(
         let Some(StorageState::Resident(buffer, _)) = guard else { return Ok(None) };
         let (layout, size) = (arg.array().layout(), arg.array().dtype().size());
         let start = layout.offset * size;
-        inputs[i] = &buffer.bytes()[start..start + lengths[i] * size];
+        let Ok(bytes) = buffer.bytes() else { return Ok(None) };
+        inputs[i] = &bytes[start..start + lengths[i] * size];
     }
     let bytes = Bytes::of(count * output.dtype.size());
     let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner(mark, op.name))?;
-    direct.run(inputs, buffer.bytes_mut());
+    direct.run(inputs, buffer.bytes_mut()?);
     // Mostly the result lies as an input does.
     let layout = match like {
         Some(layout) => Layout { offset: 0, ..layout.clone() },

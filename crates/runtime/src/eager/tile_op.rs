@@ -4,24 +4,25 @@ use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
 use tonnage_core::layout::Layout;
-use tonnage_core::row::{Call, OpDef, Types};
+use tonnage_core::row::{Call, Cost, OpDef, Types};
 use tonnage_core::tile::{Close, Form, TileProgram};
 use tonnage_core::{Kind, Mark, Result, TensorType};
-use tonnage_cpu::tile;
 use tonnage_ops::tile::{Composed, chained};
 
-use super::inputs::{EagerInputs, exactly, obtain};
+use super::inputs::{EagerInputs, exactly, obtain, range};
 use super::{Args, Arrays, SMALL, bad_layout, sizes};
 use crate::array::{Array, owner};
+use crate::backend::{ReadSource, Reads, TileLaunch};
 use crate::buffer::Buffer;
-use crate::context::host_ledger;
 use crate::events::{self, Action};
-use crate::pool::pool;
+use crate::ledger::Ledger;
+use crate::lend::{ByteRange, Lender};
+use crate::pool::op_stop;
 
 pub(super) fn apply(
     op: &'static OpDef,
     call: &Call,
-    args: Args,
+    (place, args): (Ledger, Args),
     outputs: &Types,
     program: &TileProgram,
     mark: Mark,
@@ -33,13 +34,14 @@ pub(super) fn apply(
             sizes(&TensorType::new(tonnage_core::DType::U8, domain), op.name)?
         }
     };
-    let mut inputs = EagerInputs::new(args);
+    let mut inputs = EagerInputs::new(place.clone(), args);
     let composed;
     let (program, loads) = match inputs.recipes.iter().any(Option::is_some) {
         true => {
             let (made, loads) = inputs.compose(op, program, &domain, mark)?;
             let generators = loads.iter().map(Composed::generator);
-            if let Some(recipe) = chained(&made, generators, &domain, &tile::LIMITS) {
+            let limits = place.backend().tile_limits();
+            if let Some(recipe) = chained(&made, generators, &domain, &limits) {
                 events::record(op.name, mark.source, Action::Recipe, tonnage_core::Bytes::ZERO);
                 return Ok(smallvec![Array::from_recipe(Arc::new(recipe))]);
             }
@@ -58,34 +60,28 @@ pub(super) fn apply(
     let pins = inputs.pins(op, mark)?;
     let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
     for ty in outputs {
-        buffers.push(obtain(&mut taken, ty, op.name, mark)?);
+        buffers.push(obtain(&place, &mut taken, ty, op.name, mark)?);
     }
-    let scratch = tile::scratch(program, &domain);
-    let mut scratch = Buffer::obtain(
-        &host_ledger(),
-        scratch,
-        owner(Mark { kind: Kind::Scratch, ..mark }, op.name),
-    )?;
-    let sources =
-        sources(op, program, &loads, &inputs.layouts, &domain, |i| match pins.bytes(i) {
-            Some(bytes) => tile::Read::Slice(bytes),
-            None if in_place == Some(i) => tile::Read::Output(0),
-            None => tile::Read::Slice(&[]),
-        })?;
-    {
-        let mut outs: SmallVec<[&mut [u8]; 2]> = SmallVec::new();
-        for (buffer, ty) in buffers.iter_mut().zip(outputs) {
-            outs.push(exactly(buffer.bytes_mut(), ty, op.name)?);
-        }
-        let scratch = scratch.bytes_mut();
-        let mut go = |workers: &dyn tonnage_cpu::workers::Workers| {
-            tile::run(program, &domain, &sources, &mut outs, scratch, workers)
-        };
-        match domain.iter().product::<usize>() < SMALL {
-            true => go(&tonnage_cpu::workers::Alone)?,
-            false => pool().run_op((op.cost)(call), go)?,
-        }
+    let backend = place.backend();
+    let scratch = backend.tile_scratch(program, &domain);
+    let own = owner(Mark { kind: Kind::Scratch, ..mark }, op.name);
+    let mut scratch = Buffer::obtain(&place, scratch, own)?;
+    let mut lender = Lender::new(backend);
+    let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
+    for (buffer, ty) in buffers.iter_mut().zip(outputs) {
+        writes.push(exactly(range(&mut lender, buffer), ty, op.name)?);
     }
+    if !scratch.is_empty() {
+        writes.push(range(&mut lender, &mut scratch));
+    }
+    let lent = pins.lend(&mut lender)?;
+    let cost = match domain.iter().product::<usize>() < SMALL {
+        true => Cost::default(),
+        false => (op.cost)(call),
+    };
+    let loads = EagerLoads { program, loads, layouts: &inputs.layouts, in_place };
+    loads.launch(op, &domain, cost, &mut lender, &lent, (&writes, outputs.len()))?;
+    drop(lender);
     buffers
         .into_iter()
         .zip(outputs)
@@ -95,32 +91,64 @@ pub(super) fn apply(
         .collect()
 }
 
-/// What the loads of a program read.
-pub(super) fn sources<'b>(
-    op: &'static OpDef,
-    program: &TileProgram,
-    loads: &'b [Composed],
-    layouts: &[Layout],
-    domain: &[usize],
-    read: impl Fn(usize) -> tile::Read<'b>,
-) -> Result<SmallVec<[tile::TileSource<'b>; 3]>> {
-    loads
-        .iter()
-        .zip(&program.loads)
-        .map(|(load, form)| match load {
-            Composed::Generator(generator, layout) => Ok(tile::TileSource {
-                layout: layout.clone(),
-                read: tile::Read::Generator(generator),
-            }),
-            Composed::Input(i) => {
-                let layout = match form {
-                    Form::Bits => layouts[*i].clone(),
-                    Form::Elements(_) => {
-                        layouts[*i].broadcast_to(domain).ok_or_else(|| bad_layout(op))?
-                    }
-                };
-                Ok(tile::TileSource { layout, read: read(*i) })
-            }
-        })
-        .collect()
+/// A tile program, and what its loads read of the inputs of an op.
+pub(super) struct EagerLoads<'a> {
+    pub program: &'a TileProgram,
+    pub loads: SmallVec<[Composed; 2]>,
+    pub layouts: &'a [Layout],
+    /// The input whose bytes are the first output's.
+    pub in_place: Option<usize>,
+}
+
+impl EagerLoads<'_> {
+    /// Runs it. `lent` are the bytes of the inputs; the last pair what is written, and how much of that are outputs.
+    pub fn launch(
+        self,
+        op: &'static OpDef,
+        domain: &[usize],
+        cost: Cost,
+        lender: &mut Lender,
+        lent: &[Option<ByteRange>],
+        (writes, outputs): (&[ByteRange], usize),
+    ) -> Result<()> {
+        let mut reads = Reads::new();
+        let mut from: SmallVec<[ReadSource; 4]> = SmallVec::new();
+        let mut layouts: SmallVec<[Layout; 4]> = SmallVec::new();
+        for (load, form) in self.loads.into_iter().zip(&self.program.loads) {
+            let input = match load {
+                Composed::Generator(generator, layout) => {
+                    from.push(ReadSource::Generator(generator));
+                    layouts.push(layout);
+                    continue;
+                }
+                Composed::Input(input) => input,
+            };
+            layouts.push(match form {
+                Form::Bits => self.layouts[input].clone(),
+                Form::Elements(_) => {
+                    self.layouts[input].broadcast_to(domain).ok_or_else(|| bad_layout(op))?
+                }
+            });
+            from.push(match lent[input] {
+                Some(range) => {
+                    reads.push(range);
+                    ReadSource::Range(reads.len() - 1)
+                }
+                None if self.in_place == Some(input) => ReadSource::Output(0),
+                None => return Err(bad_layout(op)),
+            });
+        }
+        let stop = op_stop(cost);
+        let launch = TileLaunch {
+            program: self.program,
+            domain,
+            loads: &from,
+            layouts,
+            outputs,
+            cost,
+            stop: stop.as_ref(),
+        };
+        let backend = lender.backend();
+        backend.tile(launch, lender.lend(&reads, writes)?)
+    }
 }

@@ -18,11 +18,11 @@ use tonnage_ops::tile::fused_store::{STORE, as_it_is};
 use tonnage_plan::{FileValuePlan, Plan, PlanOptions, Step, TileRun, lower};
 
 use super::frame::ExecutionFrame;
-use super::launch::{ReadSource, Reads, RowsToFile, TileToFile};
 use super::recipe_inputs::{InputGenerators, Specs};
 use super::step::{loads, node_of};
 use super::{execute_with, missing, plan_once};
 use crate::array::Array;
+use crate::backend::{KernelInput, ReadSource, Reads, RowsToFile, TileToFile};
 use crate::lend::Lender;
 use crate::machine::target;
 use crate::spill::FileValue;
@@ -73,7 +73,9 @@ pub fn write_file_value(
     let mut reads = Reads::default();
     let loads = loads(&frame.places, &frame.generators, run, &step.reads, &[], &mut reads)?;
     let planned = &frame.places.plan().file_values[file_value];
-    TileToFile { run, loads: &loads, reads: &reads, scratch, planned, to }.run(lender)
+    let launch = TileToFile { run, loads: &loads, planned, to };
+    let backend = lender.backend();
+    backend.tile_to_file(&launch, lender.lend(&reads, &[scratch])?)
 }
 
 /// Puts rows into a table in a file, and what that is then into another place, a piece at a time.
@@ -98,10 +100,13 @@ pub fn rows_in_file(
     for id in &node.inputs[1..] {
         let byte_range = frame.places.read(*id)?;
         let from = ReadSource::of(byte_range, &[], &mut reads);
-        inputs.push((frame.places.ty(*id).dtype, frame.places.layout(*id)?, from));
+        let (dtype, layout) = (frame.places.ty(*id).dtype, frame.places.layout(*id)?);
+        inputs.push(KernelInput { dtype, layout, from });
     }
     let (op, sizes) = (node.op, table.sizes.as_slice());
-    RowsToFile { op, sizes, dtype, old: &old, inputs, reads: &reads, scratch, to }.run(lender)
+    let launch = RowsToFile { op, sizes, dtype, old: &old, inputs, to };
+    let backend = lender.backend();
+    backend.rows_to_file(launch, lender.lend(&reads, &[scratch])?)
 }
 
 /// The same values in a file, which is read as they are needed; as they are, where they are in one or are one number.

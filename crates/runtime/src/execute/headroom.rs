@@ -9,16 +9,17 @@
 use std::sync::Arc;
 
 use tonnage_core::error::{ErrorKind, Result, Shortage};
-use tonnage_core::{Bytes, Device, Error, Graph};
+use tonnage_core::{Bytes, Error, Graph};
 use tonnage_plan::{Allowed, Frontier, InputSpec, Plan, PlanOptions, plan};
 
 use crate::array::Array;
-use crate::context::host_ledger;
-use crate::ledger::Id;
+use crate::ledger::{Id, Ledger};
+use crate::placement::ledger_of;
 
-/// What the limit of `cpu:0` leaves for a call with certain inputs.
+/// What the limit of a device leaves for a call with certain inputs.
 #[derive(Debug)]
 pub struct Headroom {
+    ledger: Ledger,
     limit: Bytes,
     /// In use, but for the inputs.
     others: Bytes,
@@ -28,8 +29,11 @@ pub struct Headroom {
 
 impl Headroom {
     /// The room for a call with these inputs, as it is now; `None` without a limit.
-    pub fn left<'a>(inputs: impl IntoIterator<Item = &'a Array>) -> Option<Headroom> {
-        let (limit, in_use) = host_ledger().limited()?;
+    pub fn left<'a>(
+        ledger: &Ledger,
+        inputs: impl IntoIterator<Item = &'a Array>,
+    ) -> Option<Headroom> {
+        let (limit, in_use) = ledger.limited()?;
         let (mut ids, mut held) = (Vec::new(), Bytes::ZERO);
         for (bytes, id) in inputs.into_iter().filter_map(|array| array.storage().entry()) {
             if !ids.contains(&id) {
@@ -37,7 +41,8 @@ impl Headroom {
                 held += bytes;
             }
         }
-        Some(Headroom { limit, others: in_use.saturating_sub(held), inputs: ids })
+        let ledger = ledger.clone();
+        Some(Headroom { ledger, limit, others: in_use.saturating_sub(held), inputs: ids })
     }
 
     /// What a call may take, inputs and all.
@@ -49,7 +54,7 @@ impl Headroom {
     fn make(&mut self, peak: Bytes) -> Result<()> {
         let missing = peak.saturating_sub(self.bytes());
         // The cache gives way by itself; it is no part of what is in use.
-        let freed = host_ledger().make_room(missing, &self.inputs)?;
+        let freed = self.ledger.make_room(missing, &self.inputs)?;
         self.others = self.others.saturating_sub(freed);
         Ok(())
     }
@@ -77,8 +82,8 @@ impl Headroom {
 
     /// The limit, the least that would do, and who else holds what.
     fn refused(&self, least: Bytes) -> Error {
-        let holders = host_ledger().others(&self.inputs);
-        let (what, device, in_use) = ("a call".into(), Device::CPU, self.others);
+        let holders = self.ledger.others(&self.inputs);
+        let (what, device, in_use) = ("a call".into(), self.ledger.device(), self.others);
         let shortage = Shortage { what, device, asked: least, in_use, holders };
         let least = Some(least + self.others);
         ErrorKind::OverBudget { shortage, budget: self.limit, least, would_help: None }.into()
@@ -93,7 +98,7 @@ pub fn plan_once(
     inputs: &[Array],
 ) -> Result<Arc<Plan>> {
     let quickest = Arc::new(plan(graph, specs, options.clone())?);
-    match Headroom::left(inputs) {
+    match Headroom::left(&ledger_of("function", inputs.iter())?, inputs) {
         None => Ok(quickest),
         Some(headroom) => {
             // No budget was asked for, so no lever that changes a bit is allowed.

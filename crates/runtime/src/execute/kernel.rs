@@ -2,14 +2,16 @@
 //! launch.
 
 use smallvec::SmallVec;
+use tonnage_core::ValueId;
 use tonnage_core::error::Result;
 use tonnage_core::row::Cost;
+use tonnage_core::shape::Sizes;
 use tonnage_plan::{KernelCall, Run, Step};
 
 use super::dynamic;
 use super::frame::ExecutionFrame;
-use super::launch::{KernelLaunch, ReadSource, ReadSources, Reads, find_kernel};
 use super::step::{loads, node_of};
+use crate::backend::{KernelInput, KernelLaunch, KernelOutput, ReadSource, Reads};
 use crate::lend::{ByteRange, Lender};
 
 /// Runs a kernel, with what its plan says of the call, or with what the data have decided by now.
@@ -20,7 +22,6 @@ pub fn kernel(
     planned: Option<&KernelCall>,
 ) -> Result<()> {
     let node = node_of(frame.places.plan(), step)?;
-    let kernel = find_kernel(node.op)?;
     let (decided_attrs, decided);
     let (attrs, call) = match planned {
         Some(call) => (&node.attrs, call),
@@ -40,17 +41,21 @@ pub fn kernel(
         writes.push(scratch);
     }
     writes.iter().for_each(|byte_range| frame.used.lent(byte_range));
-    let (mut reads, mut layouts) = (Reads::default(), Vec::new());
-    let mut from = ReadSources::new();
+    let mut reads = Reads::default();
+    let mut inputs: SmallVec<[KernelInput; 4]> = SmallVec::new();
     for id in &node.inputs {
-        let streamed = step.streamed.iter().find(|streamed| streamed.input == from.len());
-        if let Some((generator, layout)) = streamed.and_then(|s| s.recipe.as_stored()) {
-            layouts.push(layout.clone());
-            from.push(ReadSource::Generator(generators.bind(generator)));
-            continue;
-        }
-        layouts.push(places.layout(*id)?);
-        from.push(ReadSource::of(places.read(*id)?, &writes[..outputs], &mut reads));
+        let dtype = places.ty(*id).dtype;
+        let streamed = step.streamed.iter().find(|streamed| streamed.input == inputs.len());
+        let (layout, from) = match streamed.and_then(|s| s.recipe.as_stored()) {
+            Some((generator, layout)) => {
+                (layout.clone(), ReadSource::Generator(generators.bind(generator)))
+            }
+            None => {
+                let from = ReadSource::of(places.read(*id)?, &writes[..outputs], &mut reads);
+                (places.layout(*id)?, from)
+            }
+        };
+        inputs.push(KernelInput { dtype, layout, from });
     }
     let mut cost = call.cost;
     let epilogue = match step.epilogue.and_then(|at| places.plan().steps.get(at)) {
@@ -64,21 +69,22 @@ pub fn kernel(
         }
         _ => None,
     };
-    let real = KernelLaunch {
-        kernel,
-        node,
-        graph: &places.plan().graph,
+    let output = |(id, sizes): (&ValueId, &Sizes)| KernelOutput {
+        dtype: places.ty(*id).dtype,
+        sizes: sizes.clone(),
+    };
+    let launch = KernelLaunch {
+        op: node.op,
         attrs,
-        inputs: &from,
-        layouts,
+        inputs,
+        outputs: node.outputs.iter().zip(&call.outputs).map(output).collect(),
+        decides: step.dynamic,
         epilogue: epilogue.as_ref().map(|(run, loads)| (*run, loads.as_slice())),
-        reads: &reads,
-        writes: &writes,
-        sizes: &call.outputs,
         cost,
         stop: frame.stop.inside_step(),
-    }
-    .run(lender)?;
+    };
+    let backend = lender.backend();
+    let real = backend.kernel(launch, lender.lend(&reads, &writes)?)?;
     if step.dynamic {
         for (id, sizes) in node.outputs.iter().zip(&real) {
             frame.decide(*id, sizes);

@@ -9,8 +9,8 @@ use tonnage_plan::schedule::{
 };
 use tonnage_plan::{CheckpointPolicy, LoopGradPlan, StateFilePlan, StateSource, Step};
 
+use super::bytes::{self, copy};
 use super::frame::ExecutionFrame;
-use super::launch::bytes::{self, copy};
 use super::looping::{CheckpointSchedule, Runner, StackedRows, made_rows, rows};
 use super::places::Places;
 use super::region::{ByteRanges, integer, part, seconds};

@@ -9,8 +9,8 @@ use tonnage_core::shape::Sizes;
 use tonnage_plan::schedule::Online;
 use tonnage_plan::{CheckpointPolicy, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun};
 
+use super::bytes::{self, copy};
 use super::frame::ExecutionFrame;
-use super::launch::bytes::{self, copy};
 use super::places::{Places, span, undecided};
 use super::region::{ByteRanges, part, seconds};
 use super::step::{node_of, run_tile};

@@ -7,15 +7,16 @@
 //!
 //! `step` runs one step of it (`kernel`: one that is a kernel; `dynamic`: what the plan left open of one); `region` runs
 //! branches, `looping` loops, and `loop_backward` their backward passes; `transfer` hands values to the disk lane. They
-//! take the parts that they need, and say what is to run on which byte ranges. Only `launch` makes slices of those.
+//! take the parts that they need, and say what is to run on which byte ranges; `bytes` copies, and reads and writes the few numbers that
+//! say what runs next. The device runs it ([`Backend`](crate::backend::Backend)): nothing here sees a slice or calls a kernel.
 
+mod bytes;
 mod dynamic;
 mod file_values;
 mod frame;
 mod generators;
 mod headroom;
 mod kernel;
-mod launch;
 mod loop_backward;
 mod looping;
 mod places;
@@ -28,8 +29,6 @@ mod stop_points;
 mod transfer;
 mod used;
 
-pub(crate) use launch::find_kernel;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -41,18 +40,17 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
-use tonnage_core::{Emit, Kind, ValueId};
+use tonnage_core::{Device, Emit, Kind, ValueId};
 use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, lower};
 
 use crate::arena::Arena;
 use crate::array::{Array, owner};
 use crate::buffer::Buffer;
-use crate::context::host_ledger;
 use crate::eager::{Arg, Args, Arrays};
 use crate::interrupt::{self, Stop};
-use crate::ledger::Owner;
+use crate::ledger::{Ledger, Owner};
 use crate::lend::{ByteRange, Lender};
-use crate::machine::target;
+use crate::placement::{beside, ledger_of};
 use crate::pool::pool;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
@@ -114,7 +112,9 @@ pub fn execute_with(
     (key, brought): ([u32; 2], &InputGenerators),
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
-    let ledger = host_ledger();
+    let ledger = ledger_of("function", inputs.iter())?;
+    let moved = beside_all(plan, &ledger, inputs)?;
+    let inputs = moved.as_deref().unwrap_or(inputs);
     let own = |kind| owner(Mark { kind, ..mark }, "function");
     // First of all: a disk without room is an error before anything has happened.
     let file = match plan.disk.is_zero() {
@@ -125,7 +125,7 @@ pub fn execute_with(
     let brought = file_values.behind(brought, plan);
     let generators = Generators::new(key, &brought);
     // What is pinned stays when room has to be made for the arena.
-    let mut pins = CallPins::new(plan, inputs, &plan.written, mark)?;
+    let mut pins = CallPins::new(plan, inputs, &plan.written, &ledger, mark)?;
     let mut arena = Arena::obtain(&ledger, plan.arena, own(Kind::Activation))?;
     let mut results: SmallVec<[Buffer; 2]> = SmallVec::new();
     for output in &plan.outputs {
@@ -136,19 +136,14 @@ pub fn execute_with(
     }
     let obtained = arena.reserved() + results.iter().map(Buffer::reserved).sum();
     let (measured, decided) = {
-        let mut lender = Lender::default();
-        let base = lender.add(arena.bytes_mut());
+        let mut lender = Lender::new(ledger.backend());
+        let base = lender.add(arena.buffer_mut());
         let arena = ByteRange { base, offset: 0, len: plan.arena.as_usize(), align: 1 };
-        let given = pins.lend(&mut lender);
+        let given = pins.lend(&mut lender)?;
         let mut outputs: SmallVec<[ByteRange; 4]> = SmallVec::new();
         for buffer in &mut results {
             let len = buffer.len();
-            outputs.push(ByteRange {
-                base: lender.add(buffer.bytes_mut()),
-                offset: 0,
-                len,
-                align: 1,
-            });
+            outputs.push(ByteRange { base: lender.add(buffer), offset: 0, len, align: 1 });
         }
         let mut frame = ExecutionFrame::new(plan, arena, given, outputs, generators);
         frame.file_values = file_values;
@@ -164,6 +159,9 @@ pub fn execute_with(
                 ran.map(|()| frame.states.written())
             }
         };
+        // Whatever runs late has run when the call returns, and its error is the call's.
+        let waited = ledger.backend().wait();
+        let ran = ran.and_then(|spilled| waited.map(|()| spilled));
         // What was lent lies in one block, which is rounded as every block is.
         let used = top + frame.used.touched().rounded();
         if let Some(ticks) = frame.ticks.take() {
@@ -179,6 +177,24 @@ pub fn execute_with(
     drop(pins);
     let made = collect(plan, inputs, arena, results, &decided, generators, mark)?;
     Ok((made, measured))
+}
+
+/// The inputs as a call needs them that runs there; nothing where they can stay as they are.
+fn beside_all(plan: &Plan, ledger: &Ledger, inputs: &[Array]) -> Result<Option<Vec<Array>>> {
+    if ledger.is_host() && inputs.iter().all(Array::is_host) {
+        return Ok(None);
+    }
+    let mut moved = inputs.to_vec();
+    for ((array, moved), written) in inputs.iter().zip(&mut moved).zip(&plan.written) {
+        if let Some(copy) = beside("function", ledger, array)? {
+            if *written {
+                let (op, left, right) = ("function", ledger.device(), Device::CPU);
+                return Err(ErrorKind::DeviceMismatch { op, left, right }.into());
+            }
+            *moved = copy;
+        }
+    }
+    Ok(Some(moved))
 }
 
 /// Runs a frame beside a disk lane, whose thread ends with it; what was written to the file.
@@ -225,7 +241,13 @@ struct CallPins<'a> {
 }
 
 impl<'a> CallPins<'a> {
-    fn new(plan: &Plan, inputs: &'a [Array], written: &[bool], mark: Mark) -> Result<CallPins<'a>> {
+    fn new(
+        plan: &Plan,
+        inputs: &'a [Array],
+        written: &[bool],
+        ledger: &Ledger,
+        mark: Mark,
+    ) -> Result<CallPins<'a>> {
         let mut pins =
             CallPins { read: SmallVec::new(), write: SmallVec::new(), owner: SmallVec::new() };
         for (i, array) in inputs.iter().enumerate() {
@@ -236,8 +258,8 @@ impl<'a> CallPins<'a> {
                 let any = inputs.iter().zip(written).any(|(a, w)| *w && a.shares_bytes(array));
                 let own = owner(mark, "function");
                 match any {
-                    true => write = Some(array.storage().pin_mut(&host_ledger(), own)?),
-                    false => read = Some(array.storage().pin(&host_ledger(), own)?),
+                    true => write = Some(array.storage().pin_mut(ledger, own)?),
+                    false => read = Some(array.storage().pin(ledger, own)?),
                 }
             }
             pins.read.push(read);
@@ -247,23 +269,23 @@ impl<'a> CallPins<'a> {
         Ok(pins)
     }
 
-    fn lend<'p>(&'p mut self, lender: &mut Lender<'p>) -> SmallVec<[ByteRange; 8]> {
+    fn lend<'p>(&'p mut self, lender: &mut Lender<'p>) -> Result<SmallVec<[ByteRange; 8]>> {
         let mut bases: SmallVec<[ByteRange; 8]> = SmallVec::new();
         for (read, write) in self.read.iter().zip(&mut self.write) {
             bases.push(match (read, write) {
                 (Some(pin), _) => {
-                    let len = pin.bytes().len();
-                    ByteRange { base: lender.add(pin.bytes()), offset: 0, len, align: 1 }
+                    let buffer = pin.buffer()?;
+                    ByteRange { base: lender.add(buffer), offset: 0, len: buffer.len(), align: 1 }
                 }
                 (None, Some(pin)) => {
-                    let bytes = pin.bytes_mut();
-                    let len = bytes.len();
-                    ByteRange { base: lender.add(bytes), offset: 0, len, align: 1 }
+                    let buffer = pin.buffer_mut()?;
+                    let len = buffer.len();
+                    ByteRange { base: lender.add(buffer), offset: 0, len, align: 1 }
                 }
                 (None, None) => ByteRange { base: 0, offset: 0, len: 0, align: 1 },
             });
         }
-        self.owner.iter().map(|i| bases[*i]).collect()
+        Ok(self.owner.iter().map(|i| bases[*i]).collect())
     }
 }
 
@@ -329,7 +351,7 @@ fn collect(
     Ok(made)
 }
 
-fn missing() -> tonnage_core::Error {
+pub(crate) fn missing() -> tonnage_core::Error {
     ErrorKind::BadGraph { what: "a result that is nowhere".into() }.into()
 }
 
@@ -355,7 +377,7 @@ pub(crate) fn region_op(
         });
     }
     let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
-    let target = target();
+    let target = ledger_of(op.name, arrays.iter())?.backend().target();
     let graph = Arc::new(lower(&builder.finish(&made)?, &*target)?);
     let mut seen = Vec::new();
     // What was moved in, and nobody else holds, may be overwritten.

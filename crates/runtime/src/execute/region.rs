@@ -9,8 +9,8 @@ use tonnage_core::error::Result;
 use tonnage_core::recipe::Key;
 use tonnage_plan::{BranchPlan, Step};
 
+use super::bytes;
 use super::frame::ExecutionFrame;
-use super::launch::bytes;
 use super::places::{Places, undecided};
 use super::step::node_of;
 use crate::lend::{ByteRange, Lender};

@@ -10,7 +10,7 @@ use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_plan::StateFilePlan;
 
-use super::launch::bytes;
+use super::bytes;
 use crate::lend::{ByteRange, Lender};
 use crate::spill::SpillFile;
 

@@ -15,11 +15,11 @@ use super::file_values::{rows_in_file, write_file_value};
 use super::frame::ExecutionFrame;
 use super::generators::Generators;
 use super::kernel::kernel;
-use super::launch::{ReadSource, ReadSources, Reads, TileLaunch};
 use super::loop_backward::while_grad;
 use super::looping::while_loop;
 use super::places::Places;
 use super::region::branch;
+use crate::backend::{ReadSource, ReadSources, Reads, TileLaunch, load_layouts};
 use crate::lend::{ByteRange, Lender};
 
 /// Runs a step, unless it is a transfer: those need a disk lane.
@@ -149,16 +149,17 @@ pub fn run_tile(
     let mut reads = Reads::default();
     let loads =
         loads(&frame.places, &frame.generators, run, inputs, &writes[..outputs], &mut reads)?;
-    TileLaunch {
-        run,
+    let launch = TileLaunch {
+        program: &run.program,
+        domain: &run.domain,
         loads: &loads,
-        reads: &reads,
-        writes: &writes,
+        layouts: load_layouts(run).collect(),
         outputs,
         cost,
         stop: frame.stop.inside_step(),
-    }
-    .run(lender)
+    };
+    let backend = lender.backend();
+    backend.tile(launch, lender.lend(&reads, &writes)?)
 }
 
 /// Where the loads of a program come from; byte ranges that are to be lent for them are added to `reads`.

@@ -10,9 +10,9 @@ use tonnage_core::error::{Holder as ErrorHolder, Shortage};
 use tonnage_core::{Bytes, Device, ErrorKind, Kind, Result, Source};
 
 use super::slab::{Id, Slab};
-use super::{Holder, Info, Owner};
+use super::{Holder, Info, Owner, Space};
 use crate::cache::{BlockCache, IDLE};
-use crate::system::{Backing, MemoryBlock};
+use crate::system::MemoryBlock;
 use crate::timeline::{Timeline, TimelineRecorder};
 
 /// One live buffer.
@@ -58,6 +58,7 @@ impl LedgerEntry {
 /// The state of a ledger.
 #[derive(Debug)]
 pub(super) struct Books {
+    device: Device,
     entries: Slab<LedgerEntry>,
     tallies: Slab<Tallied>,
     cache: BlockCache,
@@ -77,8 +78,9 @@ pub(super) struct Books {
 }
 
 impl Books {
-    pub(super) fn new(limit: Option<Bytes>, machine: Option<Bytes>) -> Books {
+    pub(super) fn new(device: Device, limit: Option<Bytes>, machine: Option<Bytes>) -> Books {
         Books {
+            device,
             entries: Slab::new(),
             tallies: Slab::new(),
             cache: BlockCache::default(),
@@ -178,7 +180,7 @@ impl Books {
     /// A block from the cache or the system.
     pub(super) fn obtain_large(
         &mut self,
-        backing: Backing,
+        space: &Space,
         bytes: Bytes,
         owner: &Owner,
     ) -> Result<(MemoryBlock, Id)> {
@@ -189,9 +191,9 @@ impl Books {
         let wanted_again = self.cache.gave_back(bytes);
         // Room is made before the system is asked, so that the bound holds at every moment.
         self.cache.shrink(self.bound(self.in_use + bytes).saturating_sub(self.in_use + bytes));
-        let block = MemoryBlock::obtain(backing, bytes).or_else(|| {
+        let block = space.obtain(bytes).or_else(|| {
             self.give_up_cache();
-            MemoryBlock::obtain(backing, bytes)
+            space.obtain(bytes)
         });
         let Some(block) = block else { return Err(self.refused(bytes, owner)) };
         Ok((block, self.enter(bytes, owner, wanted_again)))
@@ -362,7 +364,7 @@ impl Books {
 
     fn shortage(&self, asked: Bytes, owner: &Owner) -> Shortage {
         let (what, in_use) = (owner.label(), self.in_use);
-        Shortage { what, device: Device::CPU, asked, in_use, holders: self.named(&[]) }
+        Shortage { what, device: self.device, asked, in_use, holders: self.named(&[]) }
     }
 
     /// The holders but for these entries, largest first, as errors name them.

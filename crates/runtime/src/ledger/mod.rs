@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tonnage_core::bytes::LARGE;
-use tonnage_core::{Bytes, Error, ErrorKind, Result};
+use tonnage_core::{Bytes, Device, Error, ErrorKind, Result};
 
+use crate::backend::{Backend, CPU};
 use crate::events::{self, Action};
 use crate::evict::Residents;
-use crate::system::{self, Backing, MemoryBlock};
+use crate::system::{self, Backing, Memory, MemoryBlock};
 use books::{Books, Ended};
 
 pub use info::{Holder, Info};
@@ -57,9 +58,28 @@ enum Handle {
     Own(Arc<LedgerState>),
 }
 
+/// What a ledger counts.
+#[derive(Debug)]
+pub(crate) enum Space {
+    /// Host memory, got in that way.
+    Host(Backing),
+    /// The memory of a device, and what runs there.
+    Device { memory: Arc<dyn Memory>, backend: Arc<dyn Backend> },
+}
+
+impl Space {
+    #[inline]
+    fn obtain(&self, bytes: Bytes) -> Option<MemoryBlock> {
+        match self {
+            Space::Host(backing) => MemoryBlock::obtain(*backing, bytes),
+            Space::Device { memory, .. } => MemoryBlock::obtain_from(memory, bytes),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct LedgerState {
-    backing: Backing,
+    space: Space,
     books: Mutex<Books>,
     residents: Residents,
     /// Whether the books have a recorder: asked without their lock.
@@ -70,7 +90,8 @@ impl Ledger {
     /// That of host memory in the context that a process has from its start.
     pub(crate) fn of_process() -> Ledger {
         static STATE: OnceLock<LedgerState> = OnceLock::new();
-        Ledger(Handle::Process(STATE.get_or_init(|| LedgerState::new(None, Backing::NATIVE))))
+        let state = || LedgerState::new(None, Space::Host(Backing::NATIVE));
+        Ledger(Handle::Process(STATE.get_or_init(state)))
     }
 
     /// A ledger of its own, with or without a limit.
@@ -79,7 +100,37 @@ impl Ledger {
     }
 
     pub(crate) fn with_backing(limit: Option<Bytes>, backing: Backing) -> Ledger {
-        Ledger(Handle::Own(Arc::new(LedgerState::new(limit, backing))))
+        Ledger(Handle::Own(Arc::new(LedgerState::new(limit, Space::Host(backing)))))
+    }
+
+    /// That of a device's memory.
+    pub(crate) fn of_device<D: Memory + Backend + 'static>(device: Arc<D>) -> Ledger {
+        let space = Space::Device { memory: device.clone(), backend: device };
+        Ledger(Handle::Own(Arc::new(LedgerState::new(None, space))))
+    }
+
+    /// The device whose memory it counts.
+    pub fn device(&self) -> Device {
+        self.backend().device()
+    }
+
+    /// What runs on the memory that it counts.
+    pub fn backend(&self) -> &dyn Backend {
+        match &self.shared().space {
+            Space::Host(_) => &CPU,
+            Space::Device { backend, .. } => &**backend,
+        }
+    }
+
+    /// Whether it counts host memory.
+    #[inline]
+    pub fn is_host(&self) -> bool {
+        matches!(self.shared().space, Space::Host(_))
+    }
+
+    /// Whether both are one ledger.
+    pub fn is(&self, other: &Ledger) -> bool {
+        std::ptr::eq(self.shared(), other.shared())
     }
 
     /// What is in use now, as one figure.
@@ -186,7 +237,7 @@ impl Ledger {
             let block = self.ask_allocator(bytes, owner)?;
             return Ok((block, self.books().enter_small(bytes, owner)?));
         }
-        self.books().obtain_large(self.shared().backing, bytes, owner)
+        self.books().obtain_large(&self.shared().space, bytes, owner)
     }
 
     /// Over the limit: tensors that can come back make room, as long as that helps.
@@ -277,7 +328,7 @@ impl Ledger {
 
     #[inline]
     fn ask_allocator(&self, bytes: Bytes, owner: &Owner) -> Result<MemoryBlock> {
-        match MemoryBlock::obtain(self.shared().backing, bytes) {
+        match self.shared().space.obtain(bytes) {
             Some(block) => Ok(block),
             None => self.ask_allocator_again(bytes, owner),
         }
@@ -286,7 +337,9 @@ impl Ledger {
     #[cold]
     fn ask_allocator_again(&self, bytes: Bytes, owner: &Owner) -> Result<MemoryBlock> {
         self.give_up_cache();
-        MemoryBlock::obtain(self.shared().backing, bytes)
+        self.shared()
+            .space
+            .obtain(bytes)
             .ok_or_else(|| self.books().refused(bytes, owner).at(owner.source))
     }
 
@@ -313,11 +366,14 @@ impl Ledger {
 }
 
 impl LedgerState {
-    fn new(limit: Option<Bytes>, backing: Backing) -> LedgerState {
-        let books = Mutex::new(Books::new(limit, system::machine_memory()));
+    fn new(limit: Option<Bytes>, space: Space) -> LedgerState {
+        let (device, capacity) = match &space {
+            Space::Host(_) => (Device::CPU, system::machine_memory()),
+            Space::Device { backend, .. } => (backend.device(), backend.capacity()),
+        };
         LedgerState {
-            backing,
-            books,
+            space,
+            books: Mutex::new(Books::new(device, limit, capacity)),
             residents: Residents::new(),
             recording: AtomicBool::new(false),
         }

@@ -127,12 +127,7 @@ impl WorkerPool {
         cost: Cost,
         f: impl FnOnce(&dyn Workers) -> Result<R> + Send,
     ) -> Result<R> {
-        let stop = match nanos(cost) {
-            ..STOPPABLE_NANOS => None,
-            STOPPABLE_NANOS..LONG_NANOS => Stop::of_call(),
-            LONG_NANOS.. => Stop::of_long_op(),
-        };
-        self.run_until(cost, stop.as_ref(), f)
+        self.run_until(cost, op_stop(cost).as_ref(), f)
     }
 
     /// How many threads [`WorkerPool::run`] will lend for that work.
@@ -223,6 +218,16 @@ fn enter<R: Send>(pool: &ThreadPool, f: impl FnOnce() -> R + Send) -> R {
         Ok(made) => made,
         Err(panic) => std::panic::resume_unwind(panic),
     })
+}
+
+/// What stops an eager op that takes so much; nothing where it is short.
+#[inline]
+pub(crate) fn op_stop(cost: Cost) -> Option<Stop> {
+    match nanos(cost) {
+        ..STOPPABLE_NANOS => None,
+        STOPPABLE_NANOS..LONG_NANOS => Stop::of_call(),
+        LONG_NANOS.. => Stop::of_long_op(),
+    }
 }
 
 /// What work takes on one thread, about: 10 bytes and 50 flops a nanosecond are what one core does.

@@ -1,7 +1,7 @@
-//! The one place that gets memory from the system, and gives it back.
+//! The one place that gets memory, and gives it back: from the system, or from a device ([`Memory`]).
 //!
-//! A `MemoryBlock` owns its bytes alone, always initialized: zeroed by the system, or what an earlier
-//! owner left. Blocks of `LARGE` bytes and more are pages of their own, mapped and unmapped, so that
+//! A `MemoryBlock` is an address, a length and the memory that it is of. It owns its bytes alone, always initialized: zeroed, or what
+//! an earlier owner left. Only blocks of host memory give slices. There, blocks of `LARGE` bytes and more are pages of their own, mapped and unmapped, so that
 //! the resident size falls when they are dropped; a range of one can go back alone. Smaller ones come
 //! from the allocator. Where pages cannot be mapped, `Backing::Plain` serves all, without partial
 //! release. The rest of the crate builds on `MemoryBlock` in safe code.
@@ -12,6 +12,7 @@ mod figures;
 mod files;
 #[cfg(unix)]
 mod mapping;
+mod memory;
 mod plain;
 mod stack;
 #[cfg(unix)]
@@ -35,6 +36,7 @@ pub use files::{read_ahead, read_at};
 pub(crate) use files::{reserve, write_at};
 #[cfg(unix)]
 pub use mapping::Mapping;
+pub use memory::Memory;
 pub use stack::is_stack_low;
 
 /// How large blocks are got.
@@ -76,6 +78,10 @@ enum Hold {
     Mapped,
     /// A range of a block that can only go back whole, which it does with its last part.
     Part { _whole: Arc<MemoryBlock> },
+    /// A device's.
+    Device(Arc<dyn Memory>),
+    /// A range of a device's block, which goes back whole.
+    DevicePart { whole: Arc<MemoryBlock> },
 }
 
 // SAFETY: a block owns its bytes alone, as a boxed slice would.
@@ -108,26 +114,64 @@ impl MemoryBlock {
         Some(MemoryBlock { ptr: plain::obtain(len)?, len, hold: Hold::Heap })
     }
 
+    /// That many bytes of a device's memory; `None` where it refuses.
+    pub(crate) fn obtain_from(memory: &Arc<dyn Memory>, bytes: Bytes) -> Option<MemoryBlock> {
+        if bytes.is_zero() {
+            return Some(MemoryBlock::default());
+        }
+        let len = usize::try_from(bytes.get()).ok()?;
+        let ptr = NonNull::without_provenance(memory.obtain(len)?);
+        Some(MemoryBlock { ptr, len, hold: Hold::Device(memory.clone()) })
+    }
+
     /// How many bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
+    /// Where they start, in the addresses of their memory.
+    pub(crate) fn address(&self) -> usize {
+        self.ptr.addr().get()
+    }
+
+    /// Where they start, for whoever makes slices of addresses; none of a device's.
+    pub(crate) fn expose(&self) -> Option<usize> {
+        self.is_host().then(|| self.ptr.as_ptr().expose_provenance())
+    }
+
+    /// The device's memory that it is of; none for host memory.
+    pub(crate) fn memory(&self) -> Option<&Arc<dyn Memory>> {
+        match &self.hold {
+            Hold::Device(memory) => Some(memory),
+            Hold::DevicePart { whole } => whole.memory(),
+            Hold::Nothing | Hold::Heap | Hold::Part { .. } => None,
+            #[cfg(unix)]
+            Hold::Mapped => None,
+        }
+    }
+
+    #[inline]
+    fn is_host(&self) -> bool {
+        !matches!(self.hold, Hold::Device(_) | Hold::DevicePart { .. })
+    }
+
     /// True where the bytes go back to the system only with those of its neighbours.
     pub(crate) fn is_part(&self) -> bool {
-        matches!(self.hold, Hold::Part { .. })
+        matches!(self.hold, Hold::Part { .. } | Hold::DevicePart { .. })
     }
 
-    /// The bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the block owns `len` initialized bytes at `ptr`, borrowed as long as it is.
-        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    /// The bytes; none of a device's.
+    #[inline]
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        // SAFETY: a block of host memory owns `len` initialized bytes at `ptr`, borrowed as long as it is.
+        self.is_host().then(|| unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) })
     }
 
-    /// The bytes, to write.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    /// The bytes, to write; none of a device's.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         // SAFETY: as in `bytes`; the block is borrowed mutably and owns its bytes alone.
-        unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
+        self.is_host().then(|| unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
     }
 
     /// Two blocks for one, the first of `at` bytes (at most all). Mapped pages are then free of each
@@ -141,8 +185,8 @@ impl MemoryBlock {
             return (self, MemoryBlock::default());
         }
         let (ptr, len) = (self.ptr, self.len);
-        // SAFETY: `at` lies inside the block.
-        let tail = unsafe { ptr.add(at) };
+        // An address, not a pointer that is followed: of a device's memory there is none. It is not 0, since the block's is not.
+        let tail = NonNull::new(ptr.as_ptr().wrapping_add(at)).unwrap_or(ptr);
         let holds = match mem::replace(&mut self.hold, Hold::Nothing) {
             #[cfg(unix)]
             Hold::Mapped if unix::page_by_page() && at.is_multiple_of(PAGE as usize) => {
@@ -150,6 +194,13 @@ impl MemoryBlock {
             }
             Hold::Part { _whole } => {
                 (Hold::Part { _whole: Arc::clone(&_whole) }, Hold::Part { _whole })
+            }
+            hold @ Hold::Device(_) => {
+                let whole = Arc::new(MemoryBlock { ptr, len, hold });
+                (Hold::DevicePart { whole: Arc::clone(&whole) }, Hold::DevicePart { whole })
+            }
+            Hold::DevicePart { whole } => {
+                (Hold::DevicePart { whole: Arc::clone(&whole) }, Hold::DevicePart { whole })
             }
             hold => {
                 let _whole = Arc::new(MemoryBlock { ptr, len, hold });
@@ -165,8 +216,9 @@ impl MemoryBlock {
 
 impl Drop for MemoryBlock {
     fn drop(&mut self) {
-        match self.hold {
-            Hold::Nothing | Hold::Part { .. } => {}
+        match &self.hold {
+            Hold::Nothing | Hold::Part { .. } | Hold::DevicePart { .. } => {}
+            Hold::Device(memory) => memory.release(self.ptr.addr(), self.len),
             // SAFETY: the block owns the bytes, got with this very length: heap blocks are never cut
             // but as parts.
             Hold::Heap => unsafe { plain::free(self.ptr, self.len) },
@@ -196,10 +248,10 @@ mod tests {
             for asked in [1, 64, 65, 4096, LARGE - 1, LARGE, LARGE + 1, 5_000_000] {
                 let mut block = MemoryBlock::obtain(*backing, Bytes::new(asked)).unwrap();
                 assert_eq!(Bytes::of(block.len()), Bytes::new(asked).rounded());
-                assert!(block.bytes().iter().all(|byte| *byte == 0));
+                assert!(block.bytes().unwrap().iter().all(|byte| *byte == 0));
                 let align = if block.len() as u64 >= LARGE { PAGE as usize } else { ALIGN };
-                assert!(block.bytes().as_ptr().addr().is_multiple_of(align));
-                block.bytes_mut().fill(1);
+                assert!(block.bytes().unwrap().as_ptr().addr().is_multiple_of(align));
+                block.bytes_mut().unwrap().fill(1);
             }
         }
     }
@@ -208,8 +260,8 @@ mod tests {
     fn no_bytes_take_nothing_and_more_than_there_is_is_refused() {
         for backing in BACKINGS {
             let block = MemoryBlock::obtain(*backing, Bytes::ZERO).unwrap();
-            assert!(block.bytes().is_empty());
-            assert!(block.bytes().as_ptr().addr().is_multiple_of(ALIGN));
+            assert!(block.bytes().unwrap().is_empty());
+            assert!(block.bytes().unwrap().as_ptr().addr().is_multiple_of(ALIGN));
             assert!(MemoryBlock::obtain(*backing, Bytes::new(u64::MAX)).is_none());
             assert!(MemoryBlock::obtain(*backing, Bytes::new(1 << 62)).is_none());
         }
@@ -221,13 +273,13 @@ mod tests {
             for at in [4096, 40_960, 81_920 - 4096] {
                 for first_goes in [true, false] {
                     let mut block = MemoryBlock::obtain(*backing, Bytes::new(81_920)).unwrap();
-                    block.bytes_mut()[..at].fill(1);
-                    block.bytes_mut()[at..].fill(2);
+                    block.bytes_mut().unwrap()[..at].fill(1);
+                    block.bytes_mut().unwrap()[at..].fill(2);
                     let (first, second) = block.split(at);
                     assert_eq!((first.len(), second.len()), (at, 81_920 - at));
                     let (mut stays, byte) = if first_goes { (second, 2) } else { (first, 1) };
-                    assert!(stays.bytes().iter().all(|b| *b == byte));
-                    stays.bytes_mut().fill(3);
+                    assert!(stays.bytes().unwrap().iter().all(|b| *b == byte));
+                    stays.bytes_mut().unwrap().fill(3);
                 }
             }
         }
@@ -241,9 +293,9 @@ mod tests {
             assert!(first.is_part() && second.is_part());
             let (mut left, mut right) = second.split(50_000);
             drop(first);
-            left.bytes_mut().fill(1);
-            right.bytes_mut().fill(2);
-            assert!(left.bytes().iter().all(|b| *b == 1));
+            left.bytes_mut().unwrap().fill(1);
+            right.bytes_mut().unwrap().fill(2);
+            assert!(left.bytes().unwrap().iter().all(|b| *b == 1));
         }
     }
 }

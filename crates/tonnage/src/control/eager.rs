@@ -13,7 +13,7 @@ use tonnage_core::{Emit, Kind, Mark, OpDef, Result, Value};
 use tonnage_ops::state::assign::ASSIGN;
 use tonnage_plan::{PlanOptions, lower};
 use tonnage_runtime::execute;
-use tonnage_runtime::machine::target;
+use tonnage_runtime::placement::ledger_of;
 use tonnage_runtime::random::next_key;
 
 use crate::dispatch::{self, OpContext, TensorArg, TensorArgs};
@@ -120,7 +120,7 @@ fn at_once(
         let inputs = vec![before.clone(), made[*output].clone()];
         outputs.push(builder.apply(&ASSIGN, inputs, Attrs::None)?);
     }
-    let target = target();
+    let target = ledger_of(op.name, arrays.iter())?.backend().target();
     let graph = Arc::new(lower(&builder.finish(&outputs)?, &*target)?);
     let mut seen = Vec::new();
     let specs: Vec<_> = arrays

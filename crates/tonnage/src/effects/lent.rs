@@ -77,7 +77,7 @@ impl<'a> Lent<'a> {
         let copy = || {
             let bytes = self.ty().bytes("lent tensor")?;
             let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner)?;
-            let (out, mut at) = (buffer.bytes_mut(), 0);
+            let (out, mut at) = (buffer.bytes_mut()?, 0);
             let size = self.dtype().size();
             let from: &[u8] = self.bytes();
             self.0.layout.for_each(|i| {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_core::{Bytes, Kind, Result};
+use tonnage_core::{Bytes, Device, Kind, Result};
 use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, plan};
-use tonnage_runtime::machine::{machine, target_of};
+use tonnage_runtime::machine::{machine, target_on};
 use tonnage_runtime::{Owner, host_ledger, pool};
 
 use super::cache::WORTH_GIVING_BACK;
@@ -19,6 +19,8 @@ use super::refuse::{LeastPlan, would_help};
 pub(crate) struct PlanKey {
     /// The program's number.
     pub program: u64,
+    /// Where it runs.
+    pub device: Device,
     pub threads: usize,
     /// How the inputs lie, in their order.
     pub specs: SmallVec<[InputSpec; 4]>,
@@ -27,8 +29,9 @@ pub(crate) struct PlanKey {
 impl PlanKey {
     /// Of a program on the threads that there are now, before the first of its inputs.
     #[inline]
-    pub fn of(program: &TracedProgram) -> PlanKey {
-        PlanKey { program: program.number, threads: pool().threads(), specs: Default::default() }
+    pub fn of(program: &TracedProgram, device: Device) -> PlanKey {
+        let (program, threads) = (program.number, pool().threads());
+        PlanKey { program, device, threads, specs: Default::default() }
     }
 }
 
@@ -65,7 +68,7 @@ pub(super) struct PlanChoice<'a> {
 impl PlanChoice<'_> {
     /// The plan without a look at its size.
     pub fn unlimited(&self) -> Result<Arc<Plan>> {
-        let options = PlanOptions::new(target_of(self.key.threads, machine()));
+        let options = PlanOptions::new(target_on(self.key.device, self.key.threads, machine()));
         let graph = self.program.written_out(&self.key.specs)?;
         Ok(Arc::new(plan(&graph, &self.key.specs, options)?))
     }
@@ -120,7 +123,8 @@ impl PlanChoice<'_> {
 
     /// All plans, quickest first.
     pub fn frontier(&self, levers: &Levers) -> Result<Frontier> {
-        let options = PlanOptions::new(target_of(self.key.threads, levers.machine));
+        let options =
+            PlanOptions::new(target_on(self.key.device, self.key.threads, levers.machine));
         let graph = self.program.written_out(&self.key.specs)?;
         let residuals = self.program.with_residuals(&self.key.specs)?;
         Frontier::allowing(levers.allowed, &graph, &residuals, &self.key.specs, options)

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use tonnage_core::{Bytes, Result};
+use tonnage_core::{Bytes, Device, Result};
 use tonnage_plan::{InputSpec, Plan, Price};
 use tonnage_runtime::Array;
 use tonnage_runtime::execute::{Headroom, Specs};
+use tonnage_runtime::placement::ledger_of;
 
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
@@ -25,7 +26,8 @@ impl TracedProgram {
     ) -> Result<Arc<Plan>> {
         let settled = lock(cache).is_settled();
         let (key, inputs) = self.foreseen(arguments, moved, settled)?;
-        CachedPlans { program: self, cache }.plan(key, Headroom::left(&inputs))
+        let place = ledger_of("function", inputs.iter())?;
+        CachedPlans { program: self, cache }.plan(key, Headroom::left(&place, &inputs))
     }
 
     /// What less memory costs for a call with such arguments.
@@ -55,7 +57,8 @@ impl TracedProgram {
         moved: bool,
         settled: bool,
     ) -> Result<(PlanKey, Vec<Array>)> {
-        let (mut key, mut specs, mut inputs) = (PlanKey::of(self), Specs::default(), Vec::new());
+        let (mut key, mut specs) = (PlanKey::of(self, Device::CPU), Specs::default());
+        let mut inputs: Vec<Array> = Vec::new();
         for tensor in arguments {
             key.specs.push(match tensor.spec_type() {
                 Some(ty) => InputSpec::contiguous(ty, "plan", moved)?,
@@ -80,6 +83,7 @@ impl TracedProgram {
                 Foreseen::Copy(ty) => InputSpec::contiguous(&ty, "variable", false)?,
             });
         }
+        key.device = ledger_of("function", inputs.iter())?.device();
         Ok((key, inputs))
     }
 }

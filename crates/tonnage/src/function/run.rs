@@ -7,8 +7,9 @@ use tonnage_core::{Bytes, ErrorKind, Kind, Mark, Result, Source};
 use tonnage_plan::{Allowed, OutputPlan, Plan};
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::{Headroom, Measured, Specs};
+use tonnage_runtime::placement::{default_ledger, ledger_of};
 use tonnage_runtime::random::next_key;
-use tonnage_runtime::{Array, execute, host_ledger};
+use tonnage_runtime::{Array, execute};
 
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
@@ -59,7 +60,7 @@ impl TracedProgram {
         if !self.captured.iter().all(recipe) || !self.variables.is_empty() {
             return Ok(None);
         }
-        let mut key = PlanKey::of(self);
+        let mut key = PlanKey::of(self, default_ledger().device());
         let mut specs = Specs::default();
         for array in self.inputs(Vec::new(), Vec::new())? {
             key.specs.push(specs.of(&array, false));
@@ -85,15 +86,16 @@ impl TracedProgram {
         let given: smallvec::SmallVec<[bool; 8]> = arguments.iter().map(Array::is_sole).collect();
         let mut held = LockedVariables::take(&self.variables).map_err(|e| e.at(source))?;
         let inputs = self.inputs(arguments, held.arrays()).map_err(|e| e.at(source))?;
-        let (mut key, mut specs) = (PlanKey::of(self), Specs::default());
+        let place = ledger_of("function", inputs.iter()).map_err(|e| e.at(source))?;
+        let (mut key, mut specs) = (PlanKey::of(self, place.device()), Specs::default());
         for (i, array) in inputs.iter().enumerate() {
             let donated = given.get(i).copied().unwrap_or(false);
             key.specs.push(specs.of(array, donated));
         }
-        let plan = planned(key, Headroom::left(&inputs)).map_err(|e| e.at(source))?;
+        let plan = planned(key, Headroom::left(&place, &inputs)).map_err(|e| e.at(source))?;
         if let Some(budget) = budget {
             // Warm pages of earlier calls are reserved too.
-            host_ledger().shrink_cache(plan.arena, budget.saturating_sub(plan.peak()));
+            place.shrink_cache(plan.arena, budget.saturating_sub(plan.peak()));
         }
         let start = Instant::now();
         let mark = Mark { source, kind: Kind::Activation };

@@ -14,7 +14,8 @@ use std::str::FromStr;
 use csv_core::{ReadFieldResult, ReaderBuilder, WriterBuilder};
 use tonnage_core::error::bad_argument;
 use tonnage_core::layout::Layout;
-use tonnage_core::{DType, Error, Kind, Mark, Result, Source, bf16, f16};
+use tonnage_core::{DType, Device, Error, Kind, Mark, Result, Source, bf16, f16};
+use tonnage_runtime::host_ledger;
 
 use super::{bad_file, failed, filled, open_file, write_atomically};
 use crate::ops::Elementwise;
@@ -428,8 +429,11 @@ fn each_number(
     if !array.is_whole() || array.as_recipe().is_some() {
         array = array.copied(Mark { source, kind: Kind::Staging }, "csv")?;
     }
+    if array.device().is_some_and(|device| device != Device::CPU) {
+        array = array.copied_to(&host_ledger(), "csv")?;
+    }
     let pinned = array.pin("csv", source)?;
-    let bytes = &pinned.bytes()[..array.layout().count() * array.dtype().size()];
+    let bytes = &pinned.bytes()?[..array.layout().count() * array.dtype().size()];
     let mut text = String::new();
     let mut number = 0;
     let mut told = |element: &dyn Display| {

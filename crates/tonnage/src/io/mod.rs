@@ -40,6 +40,7 @@ use std::path::Path;
 
 use tonnage_core::layout::Layout;
 use tonnage_core::{DType, Error, ErrorKind, Kind, Mark, Result, Shape, Source, TensorType};
+use tonnage_runtime::placement::in_scope;
 use tonnage_runtime::{Array, Buffer, Owner, host_ledger};
 
 use crate::tensor::Tensor;
@@ -55,8 +56,8 @@ fn filled(
     let ty = TensorType::new(dtype, Shape::from(layout.sizes.as_slice()));
     let owner = Owner { kind: Kind::Input, what: "file", name: name.map(Into::into), source };
     let mut buffer = Buffer::obtain(&host_ledger(), ty.bytes("file")?, owner)?;
-    fill(buffer.bytes_mut())?;
-    Ok(Tensor::from_array(Array::from_buffer(buffer, dtype, layout)))
+    fill(buffer.bytes_mut()?)?;
+    Ok(Tensor::from_array(in_scope(Array::from_buffer(buffer, dtype, layout))?))
 }
 
 /// Saves a tensor's elements and nothing else, atomically; [`FileTensor::raw`] reads them.

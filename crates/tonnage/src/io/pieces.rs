@@ -28,9 +28,9 @@ pub(super) fn for_each_piece(
     let recipe = array.as_recipe();
     if let Some(recipe) = recipe.as_ref().filter(|recipe| tonnage_ops::tile::in_order(recipe)) {
         let at_once = (PIECE / size).min(count);
-        let mut piece = Buffer::obtain(&host_ledger(), Bytes::of(at_once * size), owner)?;
+        let mut piece = Buffer::obtain(&host_ledger(), Bytes::of(at_once * size), owner.clone())?;
         for first in (0..count).step_by(at_once.max(1)) {
-            let piece = &mut piece.bytes_mut()[..at_once.min(count - first) * size];
+            let piece = &mut piece.bytes_mut()?[..at_once.min(count - first) * size];
             tonnage_runtime::write_part(recipe, first, piece)?;
             show(piece)?;
         }
@@ -42,10 +42,10 @@ pub(super) fn for_each_piece(
     {
         let row = count / rows * size;
         let at_once = (BAND / row).max(ROWS).min(*rows);
-        let mut band = Buffer::obtain(&host_ledger(), Bytes::of(at_once * row), owner)?;
+        let mut band = Buffer::obtain(&host_ledger(), Bytes::of(at_once * row), owner.clone())?;
         for first in (0..*rows).step_by(at_once) {
             let some = rows_of(recipe, first, at_once.min(rows - first))?;
-            let band = &mut band.bytes_mut()[..some.sizes[0] * row];
+            let band = &mut band.bytes_mut()?[..some.sizes[0] * row];
             Array::from_recipe(Arc::new(some)).copy_to(band)?;
             band.chunks(PIECE).try_for_each(&mut *show)?;
         }
@@ -56,7 +56,18 @@ pub(super) fn for_each_piece(
         false => Some(array.copied(mark, "pieces")?),
     };
     let pinned = copied.as_ref().unwrap_or(array).pin("pieces", mark.source)?;
-    pinned.bytes()[..count * size].chunks(PIECE).try_for_each(show)
+    if let Ok(bytes) = pinned.bytes() {
+        return bytes[..count * size].chunks(PIECE).try_for_each(show);
+    }
+    // A device's memory comes over a piece at a time.
+    let all = count * size;
+    let mut piece = Buffer::obtain(&host_ledger(), Bytes::of(all.min(PIECE)), owner)?;
+    for first in (0..all).step_by(PIECE) {
+        let piece = &mut piece.bytes_mut()?[..PIECE.min(all - first)];
+        pinned.copy_out(first, piece)?;
+        show(piece)?;
+    }
+    Ok(())
 }
 
 /// Some rows of a recipe.

@@ -2,7 +2,7 @@
 
 use tonnage_core::Class;
 use tonnage_core::dtype::DType;
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 
 use crate::lend::{ByteRange, Lender};
@@ -13,12 +13,8 @@ pub fn copy(lender: &mut Lender, from: ByteRange, to: ByteRange) -> Result<()> {
     if from.base == to.base && from.offset == to.offset || from.len == 0 {
         return Ok(());
     }
-    let mut lent = lender.lend(&[from], &[to.part(0, from.len, to.align)?])?;
-    match lent.writes.first_mut() {
-        Some(to) => to.copy_from_slice(lent.reads[0]),
-        None => return Err(ErrorKind::BadGraph { what: "nothing to copy to".into() }.into()),
-    }
-    Ok(())
+    let backend = lender.backend();
+    backend.copy(None, lender.lend(&[from], &[to.part(0, from.len, to.align)?])?)
 }
 
 /// Copies elements of that size close together, in the order of their layout.
@@ -29,15 +25,8 @@ pub fn gather(
     size: usize,
     to: ByteRange,
 ) -> Result<()> {
-    let mut lent = lender.lend(&[from], &[to])?;
-    let (from, to) = (lent.reads[0], &mut lent.writes[0]);
-    let mut chunks = to.chunks_exact_mut(size);
-    layout.for_each(|at| {
-        if let Some(chunk) = chunks.next() {
-            chunk.copy_from_slice(&from[at * size..(at + 1) * size]);
-        }
-    });
-    Ok(())
+    let backend = lender.backend();
+    backend.copy(Some((layout, size)), lender.lend(&[from], &[to])?)
 }
 
 /// The integer or boolean that starts at that byte; nothing where there are too few bytes.
@@ -47,26 +36,36 @@ pub fn integer(
     at: usize,
     dtype: DType,
 ) -> Result<Option<i128>> {
-    let lent = lender.lend(&[byte_range], &[])?;
-    let Some(bytes) = lent.reads[0].get(at..at + dtype.size()) else { return Ok(None) };
+    let Ok(number) = byte_range.part(at, dtype.size(), 1) else { return Ok(None) };
     let mut wide = [0u8; 16];
-    let negative = dtype.class() == Class::Signed && bytes.last().is_some_and(|b| b & 0x80 != 0);
-    wide.fill(if negative { 0xff } else { 0 });
-    wide[..bytes.len()].copy_from_slice(bytes);
+    read(lender, number, &mut wide[..dtype.size()])?;
+    let highest = wide[dtype.size() - 1];
+    if dtype.class() == Class::Signed && highest & 0x80 != 0 {
+        wide[dtype.size()..].fill(0xff);
+    }
     Ok(Some(i128::from_le_bytes(wide)))
 }
 
 /// Whether the boolean at the start of these bytes is true.
 pub fn is_true(lender: &mut Lender, byte_range: ByteRange) -> Result<bool> {
-    let lent = lender.lend(&[byte_range.part(0, 1, 1)?], &[])?;
-    Ok(lent.reads[0][0] != 0)
+    let mut byte = [0];
+    read(lender, byte_range.part(0, 1, 1)?, &mut byte)?;
+    Ok(byte[0] != 0)
+}
+
+/// Copies bytes to the host.
+fn read(lender: &mut Lender, from: ByteRange, to: &mut [u8]) -> Result<()> {
+    let backend = lender.backend();
+    let lent = lender.lend(&[from], &[])?;
+    lent.reads.first().map_or(Ok(()), |region| backend.read(*region, to))
 }
 
 /// Writes an i64 to the start of these bytes.
 pub fn put_integer(lender: &mut Lender, byte_range: ByteRange, number: i64) -> Result<()> {
-    let mut lent = lender.lend(&[], &[byte_range.part(0, 8, byte_range.align)?])?;
-    lent.writes[0].copy_from_slice(&number.to_le_bytes());
-    Ok(())
+    let backend = lender.backend();
+    let lent = lender.lend(&[], &[byte_range.part(0, 8, byte_range.align)?])?;
+    let mut regions = lent.writes.into_iter();
+    regions.next().map_or(Ok(()), |to| backend.write(&number.to_le_bytes(), to))
 }
 
 /// Writes a value to that place of a file.
@@ -77,7 +76,7 @@ pub fn to_file(
     at: u64,
 ) -> Result<()> {
     let lent = lender.lend(&[byte_range], &[])?;
-    file.write(at, lent.reads[0])
+    file.write(at, lent.reads[0].bytes()?)
 }
 
 /// Reads a value from that place of a file.
@@ -87,6 +86,7 @@ pub fn from_file(
     file: &mut SpillFile,
     at: u64,
 ) -> Result<()> {
-    let mut lent = lender.lend(&[], &[byte_range])?;
-    file.read(at, lent.writes[0])
+    let lent = lender.lend(&[], &[byte_range])?;
+    let mut regions = lent.writes.into_iter();
+    regions.next().map_or(Ok(()), |to| file.read(at, to.into_bytes()?))
 }

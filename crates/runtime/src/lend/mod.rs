@@ -1,17 +1,18 @@
-//! The one file that makes slices of offsets: what a plan places in an arena, a kernel is lent as
-//! `&[u8]` and `&mut [u8]`.
+//! Lends parts of blocks: what a plan places in an arena, a kernel is lent as a [`Region`], which gives `&[u8]` and `&mut [u8]` of host
+//! memory alone.
 //!
 //! A [`Lender`] holds the borrows of all blocks that a call works on, so their owners can neither free
-//! nor touch them. Each [`Lender::lend`] hands out the slices of one kernel call and borrows the lender
-//! itself, so the slices of one call are gone before the next is made. Within a call no written byte
-//! is lent twice; that is checked always, because the byte ranges are few and a wrong plan would otherwise
+//! nor touch them. Each [`Lender::lend`] hands out the regions of one kernel call and borrows the lender
+//! itself, so the regions of one call are gone before the next is made. Within a call no written byte
+//! is lent twice; that is checked always and on every device, because the byte ranges are few and a wrong plan would otherwise
 //! be undefined behaviour. Debug builds also know which buffers live ([`Lender::begin`]).
 //!
 //! What works beside the kernels (the disk lane) gets a [`Loan`], which lives across their calls: until it is given
 //! back, no call is lent bytes that it writes, nor to write bytes that it reads.
 #![allow(unsafe_code, reason = "makes slices from a base address and an offset")]
 
-use std::marker::PhantomData;
+mod region;
+
 use std::ops::Range;
 use std::{ptr, slice};
 
@@ -19,48 +20,13 @@ use smallvec::SmallVec;
 use tonnage_core::Result;
 use tonnage_core::bytes::ALIGN;
 
+use crate::backend::{Backend, CPU};
 pub use crate::byte_range::ByteRange;
 use crate::byte_range::wrong;
 pub use crate::loan::Loan;
+pub use region::{LendBase, Region, RegionMut, Regions};
 
-/// A block that byte ranges can be lent of, borrowed from its owner.
-#[derive(Debug)]
-pub struct LendBase<'a> {
-    start: *mut u8,
-    len: usize,
-    writable: bool,
-    owner: PhantomData<&'a mut [u8]>,
-}
-
-// SAFETY: a base is a borrow of bytes, shared or exclusive, and both are `Send`.
-unsafe impl Send for LendBase<'_> {}
-// SAFETY: `&LendBase` gives no way to the bytes.
-unsafe impl Sync for LendBase<'_> {}
-
-impl<'a> From<&'a [u8]> for LendBase<'a> {
-    /// Bytes that are only read, and that others may read at the same time.
-    fn from(bytes: &'a [u8]) -> LendBase<'a> {
-        let start = bytes.as_ptr().cast_mut();
-        LendBase { start, len: bytes.len(), writable: false, owner: PhantomData }
-    }
-}
-
-impl<'a> From<&'a mut [u8]> for LendBase<'a> {
-    /// Bytes that may be written.
-    fn from(bytes: &'a mut [u8]) -> LendBase<'a> {
-        let (start, len) = (bytes.as_mut_ptr(), bytes.len());
-        LendBase { start, len, writable: true, owner: PhantomData }
-    }
-}
-
-/// The slices of one kernel call, in the order of the byte ranges.
-#[derive(Debug)]
-pub struct LentSlices<'l> {
-    /// To read.
-    pub reads: SmallVec<[&'l [u8]; 6]>,
-    /// To write.
-    pub writes: SmallVec<[&'l mut [u8]; 4]>,
-}
+use region::not_host;
 
 /// Lends byte ranges of the blocks that it was given.
 ///
@@ -74,13 +40,13 @@ pub struct LentSlices<'l> {
 /// let x = ByteRange { base: weights, offset: 8, len: 8, align: 1 };
 /// let y = ByteRange { base: arena, offset: 128, len: 8, align: 1 };
 /// let mut lent = lender.lend(&[x], &[y])?;
-/// lent.writes[0].copy_from_slice(lent.reads[0]);
-/// drop(lent);
-/// assert_eq!(lender.lend(&[y], &[])?.reads[0], [1; 8]);
+/// let to = lent.writes.remove(0).into_bytes()?;
+/// to.copy_from_slice(lent.reads[0].bytes()?);
+/// assert_eq!(lender.lend(&[y], &[])?.reads[0].bytes()?, [1; 8]);
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 ///
-/// The slices of two calls never live together:
+/// The regions of two calls never live together:
 ///
 /// ```compile_fail,E0499
 /// # use tonnage_runtime::lend::{Lender, ByteRange};
@@ -90,7 +56,7 @@ pub struct LentSlices<'l> {
 /// # let x = ByteRange { base, offset: 0, len: 8, align: 1 };
 /// let mut first = lender.lend(&[], &[x])?;
 /// let second = lender.lend(&[x], &[])?;
-/// first.writes[0][0] = second.reads[0][0];
+/// first.writes.remove(0).into_bytes()?[0] = second.reads[0].bytes()?[0];
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
 ///
@@ -105,8 +71,10 @@ pub struct LentSlices<'l> {
 /// lender.lend(&[ByteRange { base, offset: 0, len: 8, align: 1 }], &[])?;
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Lender<'a> {
+    /// What runs on what is lent.
+    backend: &'a dyn Backend,
     bases: SmallVec<[LendBase<'a>; 8]>,
     /// Buffers that live; empty in release builds.
     live: Vec<ByteRange>,
@@ -114,24 +82,41 @@ pub struct Lender<'a> {
     loans: SmallVec<[(Range<usize>, bool); 4]>,
 }
 
+impl Default for Lender<'_> {
+    /// One for host memory.
+    fn default() -> Self {
+        Lender::new(&CPU)
+    }
+}
+
 impl<'a> Lender<'a> {
+    /// One for the memory of that device.
+    pub fn new(backend: &'a dyn Backend) -> Lender<'a> {
+        Lender { backend, bases: SmallVec::new(), live: Vec::new(), loans: SmallVec::new() }
+    }
+
+    /// What runs on what it lends.
+    pub fn backend(&self) -> &'a dyn Backend {
+        self.backend
+    }
+
     /// Takes a block to lend of, and says its number. The first is 0.
     pub fn add(&mut self, base: impl Into<LendBase<'a>>) -> usize {
         self.bases.push(base.into());
         self.bases.len() - 1
     }
 
-    /// The slices for one kernel call.
+    /// The regions for one launch.
     ///
     /// # Errors
     /// Where a byte range leaves its base or is not aligned, where a base that is only read should be
     /// written, where a written byte range overlaps any other, and, in debug builds, where a write leaves
     /// the live buffers of its base. All of these are bugs in a plan.
-    pub fn lend(&mut self, reads: &[ByteRange], writes: &[ByteRange]) -> Result<LentSlices<'_>> {
+    pub fn lend(&mut self, reads: &[ByteRange], writes: &[ByteRange]) -> Result<Regions<'_>> {
         let mut taken: SmallVec<[Range<usize>; 10]> = SmallVec::new();
-        let mut lent = LentSlices { reads: SmallVec::new(), writes: SmallVec::new() };
+        let mut lent = Regions { reads: SmallVec::new(), writes: SmallVec::new() };
         for byte_range in writes {
-            let start = self.start(byte_range, true)?;
+            let (start, host) = self.start(byte_range, true)?;
             self.check_live(byte_range)?;
             let range = start.addr()..start.addr() + byte_range.len;
             if taken.iter().any(|other| overlap(other, &range)) {
@@ -139,21 +124,17 @@ impl<'a> Lender<'a> {
             }
             self.check_loans(byte_range, &range, true)?;
             taken.push(range);
-            // SAFETY: `start` says that the bytes lie in a base that is borrowed exclusively for 'a;
-            // they are initialized because the base was made of a slice. No other slice of them
-            // exists: earlier calls' slices borrowed the lender and are gone, those of this call
-            // were compared above and below, and so were loans.
-            lent.writes.push(unsafe { slice::from_raw_parts_mut(start, byte_range.len) });
+            let region = Region::of(start, byte_range.len, host);
+            lent.writes.push(RegionMut(region));
         }
         for byte_range in reads {
-            let start = self.start(byte_range, false)?;
+            let (start, host) = self.start(byte_range, false)?;
             let range = start.addr()..start.addr() + byte_range.len;
             if taken.iter().any(|other| overlap(other, &range)) {
                 return Err(wrong(byte_range, "is read and written by one call"));
             }
             self.check_loans(byte_range, &range, false)?;
-            // SAFETY: as above, of a base that is borrowed for 'a; no slice or loan that is written overlaps it.
-            lent.reads.push(unsafe { slice::from_raw_parts(start, byte_range.len) });
+            lent.reads.push(Region::of(start, byte_range.len, host));
         }
         Ok(lent)
     }
@@ -167,7 +148,7 @@ impl<'a> Lender<'a> {
     /// let base = lender.add(&mut arena[..]);
     /// let x = ByteRange { base, offset: 0, len: 8, align: 1 };
     /// let loan = lender.loan(x, false)?;
-    /// assert_eq!(lender.lend(&[x], &[])?.reads[0], loan.bytes());
+    /// assert_eq!(lender.lend(&[x], &[])?.reads[0].bytes()?, loan.bytes());
     /// assert!(lender.lend(&[], &[x]).is_err());
     /// lender.take_back(loan);
     /// assert!(lender.lend(&[], &[x]).is_ok());
@@ -177,7 +158,10 @@ impl<'a> Lender<'a> {
     /// # Errors
     /// As [`Lender::lend`].
     pub fn loan(&mut self, byte_range: ByteRange, write: bool) -> Result<Loan<'a>> {
-        let start = self.start(&byte_range, write)?;
+        let (start, host) = self.start(&byte_range, write)?;
+        if !host {
+            return Err(not_host());
+        }
         let range = start.addr()..start.addr() + byte_range.len;
         self.check_loans(&byte_range, &range, write)?;
         let loan = match write {
@@ -243,8 +227,8 @@ impl<'a> Lender<'a> {
         self.live.retain(|other| *other != byte_range);
     }
 
-    /// Where a byte range starts, if all of it lies in its base.
-    fn start(&self, byte_range: &ByteRange, write: bool) -> Result<*mut u8> {
+    /// Where a byte range starts, if all of it lies in its base, and whether that is host memory.
+    fn start(&self, byte_range: &ByteRange, write: bool) -> Result<(*mut u8, bool)> {
         let Some(base) = self.bases.get(byte_range.base) else {
             return Err(wrong(byte_range, "is of a base that is not there"));
         };
@@ -253,20 +237,20 @@ impl<'a> Lender<'a> {
         }
         if byte_range.len == 0 {
             // No bytes, wherever that is, at an address that suits any element: a cast of them must not fail.
-            return Ok(ptr::without_provenance_mut(ALIGN));
+            return Ok((ptr::without_provenance_mut(ALIGN), true));
         }
         if byte_range.offset.checked_add(byte_range.len).is_none_or(|end| end > base.len) {
             return Err(wrong(byte_range, &format!("leaves its base of {} bytes", base.len)));
         }
-        // SAFETY: the offset lies in the base, which is one allocation.
-        let start = unsafe { base.start.add(byte_range.offset) };
+        // The offset lies in the base. An address alone, where that is a device's.
+        let start = base.start.wrapping_add(byte_range.offset);
         if !byte_range.align.is_power_of_two() || !start.addr().is_multiple_of(byte_range.align) {
             return Err(wrong(
                 byte_range,
                 &format!("is not aligned to {} bytes", byte_range.align),
             ));
         }
-        Ok(start)
+        Ok((start, base.host))
     }
 
     /// In a base with live buffers, a write belongs into one of them.
@@ -328,6 +312,13 @@ mod tests {
         unsafe { slice::from_raw_parts_mut(words.as_mut_ptr().cast(), 64) }
     }
 
+    /// The regions of a launch as slices.
+    fn slices(regions: Regions<'_>) -> (Vec<&[u8]>, Vec<&mut [u8]>) {
+        let reads = regions.reads.iter().map(|region| region.bytes().unwrap());
+        let writes = regions.writes.into_iter().map(|region| region.into_bytes().unwrap());
+        (reads.collect(), writes.collect())
+    }
+
     #[test]
     fn regions_of_arena_arguments_and_outputs_are_lent_side_by_side() {
         let ledger = Ledger::new(None);
@@ -335,29 +326,29 @@ mod tests {
         let mut arena = Arena::obtain(&ledger, Bytes::new(100_000), owner()).unwrap();
         let mut argument = Buffer::obtain(&ledger, Bytes::new(100), owner()).unwrap();
         let mut output = Buffer::obtain(&ledger, Bytes::new(200), owner()).unwrap();
-        argument.bytes_mut().fill(3);
+        argument.bytes_mut().unwrap().fill(3);
         {
             let mut lender = Lender::default();
-            let (a, x) = (lender.add(arena.bytes_mut()), lender.add(argument.bytes()));
+            let (a, x) = (lender.add(arena.buffer_mut()), lender.add(&argument));
             // The same argument twice is two bases over the same bytes: both are only read.
-            let (again, out) = (lender.add(argument.bytes()), lender.add(output.bytes_mut()));
+            let (again, out) = (lender.add(&argument), lender.add(&mut output));
             let first = byte_range(a, 4096, 100);
             let last = byte_range(a, 99_900, 100);
             let reads = [byte_range(x, 0, 100), byte_range(again, 0, 100)];
-            let mut lent = lender.lend(&reads, &[first, last]).unwrap();
-            for (i, write) in lent.writes.iter_mut().enumerate() {
-                for (to, from) in write.iter_mut().zip(lent.reads[i]) {
+            let (reads, writes) = slices(lender.lend(&reads, &[first, last]).unwrap());
+            for (i, write) in writes.into_iter().enumerate() {
+                for (to, from) in write.iter_mut().zip(reads[i]) {
                     *to = from + i as u8;
                 }
             }
-            drop(lent);
-            let mut lent = lender.lend(&[first, last], &[byte_range(out, 100, 100)]).unwrap();
-            for (i, to) in lent.writes[0].iter_mut().enumerate() {
-                *to = lent.reads[0][i] * lent.reads[1][i];
+            let out = byte_range(out, 100, 100);
+            let (reads, mut writes) = slices(lender.lend(&[first, last], &[out]).unwrap());
+            for (i, to) in writes[0].iter_mut().enumerate() {
+                *to = reads[0][i] * reads[1][i];
             }
         }
-        assert!(output.bytes()[100..].iter().all(|b| *b == 12));
-        assert!(output.bytes()[..100].iter().all(|b| *b == 0));
+        assert!(output.bytes().unwrap()[100..].iter().all(|b| *b == 12));
+        assert!(output.bytes().unwrap()[..100].iter().all(|b| *b == 0));
     }
 
     #[test]
@@ -392,9 +383,10 @@ mod tests {
         let mut lender = Lender::default();
         let base = lender.add(&mut bytes[..]);
         let lent = lender.lend(&[byte_range(base, 3, 0)], &[byte_range(base, 1, 0)]).unwrap();
-        assert!(lent.reads[0].is_empty() && lent.writes[0].is_empty());
-        assert!(lent.reads[0].as_ptr().addr().is_multiple_of(ALIGN));
-        assert!(lent.writes[0].as_ptr().addr().is_multiple_of(ALIGN));
+        let (reads, writes) = slices(lent);
+        assert!(reads[0].is_empty() && writes[0].is_empty());
+        assert!(reads[0].as_ptr().addr().is_multiple_of(ALIGN));
+        assert!(writes[0].as_ptr().addr().is_multiple_of(ALIGN));
     }
 
     #[cfg(debug_assertions)]
@@ -427,7 +419,7 @@ mod tests {
                 loan.bytes_mut().fill(1);
                 loan
             });
-            lender.lend(&[], &[right]).unwrap().writes[0].fill(2);
+            slices(lender.lend(&[], &[right]).unwrap()).1[0].fill(2);
             for (reads, writes) in [(vec![left], vec![]), (vec![], vec![byte_range(base, 499, 2)])]
             {
                 let error = lender.lend(&reads, &writes).unwrap_err().to_string();
@@ -437,7 +429,7 @@ mod tests {
             lender.take_back(lane.join().unwrap());
             // Two that only read may cross.
             let (a, b) = (lender.loan(left, false).unwrap(), lender.loan(left, false).unwrap());
-            assert_eq!(lender.lend(&[left], &[]).unwrap().reads[0], b.bytes());
+            assert_eq!(slices(lender.lend(&[left], &[]).unwrap()).0[0], b.bytes());
             lender.take_back(a);
             assert!(lender.lend(&[], &[left]).is_err());
             lender.take_back(b);
@@ -455,8 +447,8 @@ mod tests {
         let pool = crate::WorkerPool::new(2).unwrap();
         pool.inside(|| {
             let halves = [byte_range(base, 0, 500), byte_range(base, 500, 500)];
-            let mut lent = lender.lend(&[], &halves).unwrap();
-            let (left, right) = lent.writes.split_at_mut(1);
+            let (_, mut writes) = slices(lender.lend(&[], &halves).unwrap());
+            let (left, right) = writes.split_at_mut(1);
             rayon::join(|| left[0].fill(1), || right[0].fill(2));
         });
         drop(lender);

@@ -1,0 +1,45 @@
+//! Memory that is not the host's.
+
+use std::fmt;
+use std::num::NonZero;
+
+use tonnage_core::{Device, Result};
+
+/// The memory of a device. Addresses mean something to the device alone.
+///
+/// What is asked of it happens after all that was launched before: a copy sees what kernels wrote, and bytes that are released may
+/// still be read by what waits in the device's queue.
+pub trait Memory: fmt::Debug + Send + Sync {
+    /// Whose it is.
+    fn device(&self) -> Device;
+
+    /// That many zeroed bytes, by their address; `None` where there are no more.
+    fn obtain(&self, len: usize) -> Option<NonZero<usize>>;
+
+    /// Gives back a block, whole: its address and length as they were obtained.
+    fn release(&self, address: NonZero<usize>, len: usize);
+
+    /// Copies bytes of the host to that address.
+    ///
+    /// # Errors
+    /// Where the device failed, at this or at what was launched before.
+    fn copy_in(&self, from: &[u8], to: usize) -> Result<()>;
+
+    /// Copies bytes from that address to the host.
+    ///
+    /// # Errors
+    /// As [`Memory::copy_in`].
+    fn copy_out(&self, from: usize, to: &mut [u8]) -> Result<()>;
+
+    /// Copies bytes from one address to another.
+    ///
+    /// # Errors
+    /// As [`Memory::copy_in`].
+    fn copy_within(&self, from: usize, to: usize, len: usize) -> Result<()>;
+
+    /// Writes the same byte everywhere.
+    ///
+    /// # Errors
+    /// As [`Memory::copy_in`].
+    fn fill(&self, at: usize, len: usize, byte: u8) -> Result<()>;
+}
