@@ -192,7 +192,11 @@ impl Array {
         self.copied_as(ledger, owner(mark, what))
     }
 
-    fn copied_as(&self, ledger: &Ledger, owner: Owner) -> Result<Array> {
+    /// The same, for that owner.
+    ///
+    /// # Errors
+    /// Where there is no memory for it.
+    pub fn copied_as(&self, ledger: &Ledger, owner: Owner) -> Result<Array> {
         let (what, source) = (owner.what, owner.source);
         let layout = Layout::contiguous(self.0.layout.sizes.clone());
         if let Some(recipe) = self.as_recipe() {
@@ -222,11 +226,6 @@ impl Array {
     /// What its bytes are held as.
     fn kind(&self) -> Kind {
         self.storage().owner().map_or(Kind::Activation, |owner| owner.kind)
-    }
-
-    /// Whether it lies in host memory, or nowhere.
-    pub(crate) fn is_host(&self) -> bool {
-        self.storage().ledger().is_none_or(|ledger| ledger.is_host())
     }
 
     /// The device that it lies on; a recipe lies nowhere.

@@ -3,12 +3,27 @@
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tonnage_core::{Device, ErrorKind, Result};
 
 use crate::array::Array;
 use crate::context::{Context, host_ledger};
 use crate::ledger::Ledger;
+
+/// Whether any device but the CPU was ever used: until then there is nothing to look up.
+static USED: AtomicBool = AtomicBool::new(false);
+
+/// Notes that a device is used.
+pub(crate) fn use_devices() {
+    USED.store(true, Ordering::Relaxed);
+}
+
+/// Whether any device but the CPU was ever used.
+#[inline]
+pub fn uses_devices() -> bool {
+    USED.load(Ordering::Relaxed)
+}
 
 thread_local! {
     /// The device of the innermost scope.
@@ -44,6 +59,9 @@ impl Drop for DeviceScope {
 
 /// The ledger of the device where something is made that has no place: the scope's, or the host's.
 pub fn default_ledger() -> Ledger {
+    if !uses_devices() {
+        return host_ledger();
+    }
     SCOPE.with_borrow(Option::clone).unwrap_or_else(host_ledger)
 }
 
@@ -52,6 +70,9 @@ pub fn default_ledger() -> Ledger {
 /// # Errors
 /// Where there is no memory for it there.
 pub fn in_scope(array: Array) -> Result<Array> {
+    if !uses_devices() {
+        return Ok(array);
+    }
     match SCOPE.with_borrow(Option::clone) {
         Some(ledger) if !ledger.is_host() => array.copied_to(&ledger, "tensor"),
         _ => Ok(array),
@@ -63,6 +84,9 @@ pub fn in_scope(array: Array) -> Result<Array> {
 /// # Errors
 /// Where they lie on different ones.
 pub fn ledger_of<'a>(op: &'static str, arrays: impl Iterator<Item = &'a Array>) -> Result<Ledger> {
+    if !uses_devices() {
+        return Ok(host_ledger());
+    }
     let (mut found, mut scalar): (Option<Ledger>, Option<Ledger>) = (None, None);
     for array in arrays {
         let Some(ledger) = array.storage().ledger() else { continue };
@@ -93,6 +117,9 @@ pub fn ledger_of<'a>(op: &'static str, arrays: impl Iterator<Item = &'a Array>) 
 /// # Errors
 /// Where it lies elsewhere and does not follow, and where there is no memory for the copy.
 pub fn beside(op: &'static str, place: &Ledger, array: &Array) -> Result<Option<Array>> {
+    if !uses_devices() {
+        return Ok(None);
+    }
     let Some(ledger) = array.storage().ledger() else { return Ok(None) };
     if ledger.is(place) || ledger.is_host() && place.is_host() {
         return Ok(None);

@@ -50,7 +50,7 @@ use crate::eager::{Arg, Args, Arrays};
 use crate::interrupt::{self, Stop};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{ByteRange, Lender};
-use crate::placement::{beside, ledger_of};
+use crate::placement::{beside, ledger_of, uses_devices};
 use crate::pool::pool;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
@@ -181,7 +181,7 @@ pub fn execute_with(
 
 /// The inputs as a call needs them that runs there; nothing where they can stay as they are.
 fn beside_all(plan: &Plan, ledger: &Ledger, inputs: &[Array]) -> Result<Option<Vec<Array>>> {
-    if ledger.is_host() && inputs.iter().all(Array::is_host) {
+    if !uses_devices() {
         return Ok(None);
     }
     let mut moved = inputs.to_vec();

@@ -23,6 +23,7 @@ use tonnage_core::{Bytes, Device, Error, ErrorKind, Result};
 use crate::backend::{Backend, CPU};
 use crate::events::{self, Action};
 use crate::evict::Residents;
+use crate::placement::use_devices;
 use crate::system::{self, Backing, Memory, MemoryBlock};
 use books::{Books, Ended};
 
@@ -105,6 +106,7 @@ impl Ledger {
 
     /// That of a device's memory.
     pub(crate) fn of_device<D: Memory + Backend + 'static>(device: Arc<D>) -> Ledger {
+        use_devices();
         let space = Space::Device { memory: device.clone(), backend: device };
         Ledger(Handle::Own(Arc::new(LedgerState::new(None, space))))
     }

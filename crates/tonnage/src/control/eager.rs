@@ -12,6 +12,7 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::{Emit, Kind, Mark, OpDef, Result, Value};
 use tonnage_ops::state::assign::ASSIGN;
 use tonnage_plan::{PlanOptions, lower};
+use tonnage_runtime::Array;
 use tonnage_runtime::execute;
 use tonnage_runtime::placement::ledger_of;
 use tonnage_runtime::random::next_key;
@@ -85,7 +86,16 @@ fn at_once(
             RegionInput::Tensor(_) => None,
         })
         .collect();
-    let mut held = LockedVariables::take(&variables)?;
+    let others: Vec<Array> = inputs
+        .iter()
+        .filter_map(|given| match given {
+            RegionInput::Tensor(tensor) => tensor.array(op.name).ok().cloned(),
+            RegionInput::Written(..) => None,
+        })
+        .collect();
+    let mut held = LockedVariables::take(&variables, &others)?;
+    // Those that nobody else holds are the call's to overwrite.
+    drop(others);
     let mut taken = held.arrays().into_iter();
     let (mut values, mut arrays, mut donated) = (Vec::new(), Vec::new(), Vec::new());
     let mut written: Vec<(usize, Value)> = Vec::new();

@@ -84,7 +84,8 @@ impl TracedProgram {
     ) -> Result<(Arrays, Ran)> {
         // Before the inputs are shared with anything here.
         let given: smallvec::SmallVec<[bool; 8]> = arguments.iter().map(Array::is_sole).collect();
-        let mut held = LockedVariables::take(&self.variables).map_err(|e| e.at(source))?;
+        let mut held =
+            LockedVariables::take(&self.variables, &arguments).map_err(|e| e.at(source))?;
         let inputs = self.inputs(arguments, held.arrays()).map_err(|e| e.at(source))?;
         let place = ledger_of("function", inputs.iter()).map_err(|e| e.at(source))?;
         let (mut key, mut specs) = (PlanKey::of(self, place.device()), Specs::default());

@@ -6,7 +6,8 @@ use std::cell::Cell;
 use std::sync::MutexGuard;
 
 use tonnage_core::Result;
-use tonnage_runtime::Array;
+use tonnage_runtime::placement::{ledger_of, uses_devices};
+use tonnage_runtime::{Array, Ledger, host_ledger};
 
 use super::{Variable, VariableState};
 use crate::tensor::next_id;
@@ -51,13 +52,26 @@ pub(crate) struct LockedVariables<'v> {
     _holding: Option<Holding>,
 }
 
+/// The device that a call runs on: that of its inputs and variables.
+fn place(variables: &[(Variable, bool)], others: &[Array]) -> Result<Ledger> {
+    if !uses_devices() {
+        return Ok(host_ledger());
+    }
+    let held: Vec<Array> = variables.iter().filter_map(|(variable, _)| variable.held()).collect();
+    ledger_of("function", others.iter().chain(&held))
+}
+
 impl<'v> LockedVariables<'v> {
-    /// Takes the variables of a call, each with whether it is written.
-    pub fn take(variables: &'v [(Variable, bool)]) -> Result<LockedVariables<'v>> {
+    /// Takes the variables of a call with these other inputs, each with whether it is written.
+    pub fn take(
+        variables: &'v [(Variable, bool)],
+        others: &[Array],
+    ) -> Result<LockedVariables<'v>> {
         // A first value that is still to come may be made of other variables: before any of them is held.
         for (variable, _) in variables {
             drop(variable.settled()?);
         }
+        let place = place(variables, others)?;
         let mut order: Vec<usize> = (0..variables.len()).collect();
         order.sort_unstable_by_key(|i| variables[*i].0.number());
         let (mut written, mut found) = (Vec::new(), vec![None; variables.len()]);
@@ -65,7 +79,7 @@ impl<'v> LockedVariables<'v> {
         for i in order {
             let (variable, writes) = &variables[i];
             let mut state = variable.free_state()?;
-            found[i] = Some(variable.for_call(&mut state, *writes)?);
+            found[i] = Some(variable.for_call(&mut state, *writes, &place)?);
             if *writes {
                 written.push((position(i), variable, state));
             }

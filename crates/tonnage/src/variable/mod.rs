@@ -18,7 +18,8 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, ErrorKind, Kind, Mark, OpDef, Result, Source, TensorType};
 use tonnage_ops::{math, state};
 use tonnage_runtime::eager::{self, Arg};
-use tonnage_runtime::{Array, Owner};
+use tonnage_runtime::placement::{beside, in_scope};
+use tonnage_runtime::{Array, Ledger, Owner};
 
 use crate::delta::{Delta, DeltaParts};
 use crate::dispatch::{self, OpContext, TensorArg};
@@ -220,6 +221,7 @@ impl Variable {
             return self.to_file(&array);
         }
         let mark = self.mark(self.0.made);
+        let array = in_scope(array)?;
         if array.as_recipe().is_some() {
             return Ok(array);
         }
@@ -381,14 +383,22 @@ impl Variable {
         trace.write(self, &made[0])
     }
 
+    /// Its value, where it has one and nobody holds it.
+    fn held(&self) -> Option<Array> {
+        match self.try_state().as_deref() {
+            Some(VariableState::Holds(array, _)) => Some(array.clone()),
+            _ => None,
+        }
+    }
+
     /// The array for a planned call; one that is to be written is resident and the variable's alone.
-    fn for_call(&self, state: &mut VariableState, written: bool) -> Result<Array> {
+    fn for_call(&self, state: &mut VariableState, written: bool, place: &Ledger) -> Result<Array> {
         match state {
             VariableState::Holds(array, _) if self.0.in_files => Ok(self.shown(array)),
             VariableState::Holds(array, _) => {
-                if written && (array.as_recipe().is_some() || !array.is_sole()) {
-                    let copy = array.copied(self.mark(self.0.made), "variable")?;
-                    *array = copy.owned_by(self.owner());
+                let elsewhere = || matches!(beside("variable", place, array), Ok(Some(_)));
+                if written && (array.as_recipe().is_some() || !array.is_sole() || elsewhere()) {
+                    *array = array.copied_as(place, self.owner())?;
                 }
                 Ok(array.clone())
             }
