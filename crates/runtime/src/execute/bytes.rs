@@ -1,10 +1,13 @@
 //! Bytes of values without a kernel: copies, to a file and back, and the numbers that say what runs next.
 
-use tonnage_core::Class;
 use tonnage_core::dtype::DType;
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
+use tonnage_core::{Bytes, Class, Device, Kind};
 
+use crate::buffer::Buffer;
+use crate::context::host_ledger;
+use crate::ledger::Owner;
 use crate::lend::{ByteRange, Lender};
 use crate::spill::SpillFile;
 
@@ -75,8 +78,15 @@ pub fn to_file(
     file: &mut SpillFile,
     at: u64,
 ) -> Result<()> {
+    let backend = lender.backend();
     let lent = lender.lend(&[byte_range], &[])?;
-    file.write(at, lent.reads[0].bytes()?)
+    let Some(region) = lent.reads.first() else { return Ok(()) };
+    if let Ok(bytes) = region.bytes() {
+        return file.write(at, bytes);
+    }
+    let mut staged = staging(region.len())?;
+    backend.read(*region, staged.bytes_mut()?)?;
+    file.write(at, staged.bytes()?)
 }
 
 /// Reads a value from that place of a file.
@@ -86,7 +96,18 @@ pub fn from_file(
     file: &mut SpillFile,
     at: u64,
 ) -> Result<()> {
+    let backend = lender.backend();
     let lent = lender.lend(&[], &[byte_range])?;
-    let mut regions = lent.writes.into_iter();
-    regions.next().map_or(Ok(()), |to| file.read(at, to.into_bytes()?))
+    let Some(region) = lent.writes.into_iter().next() else { return Ok(()) };
+    if backend.device() == Device::CPU {
+        return file.read(at, region.into_bytes()?);
+    }
+    let mut staged = staging(region.len())?;
+    file.read(at, staged.bytes_mut()?)?;
+    backend.write(staged.bytes()?, region)
+}
+
+/// Host memory for a value between a device and a file.
+fn staging(len: usize) -> Result<Buffer> {
+    Buffer::obtain(&host_ledger(), Bytes::of(len), Owner::new(Kind::Staging, "loop state"))
 }

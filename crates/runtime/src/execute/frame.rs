@@ -15,10 +15,9 @@ use super::sizes::DecidedSizes;
 use super::state_file::StateFiles;
 use super::step::{read_ahead, run_step};
 use super::stop_points::StopPoints;
-use super::transfer::transfer;
+use super::transfer::{SpillLane, transfer};
 use super::used::UsedBytes;
 use crate::lend::{ByteRange, Lender};
-use crate::spill::DiskLane;
 use crate::timeline::Ticks;
 
 /// One run of one graph: what it is made of, each with its own job.
@@ -65,11 +64,11 @@ impl<'p> ExecutionFrame<'p> {
         }
     }
 
-    /// Runs every step. Only a whole call has a disk lane.
+    /// Runs every step. Only a whole call has a place for what it spills.
     pub fn run<'a: 'l, 'l>(
         &mut self,
         lender: &mut Lender<'a>,
-        mut lane: Option<&mut DiskLane<'l>>,
+        mut lane: Option<&mut SpillLane<'l>>,
         watch: bool,
     ) -> Result<()> {
         let mut finished = None;

@@ -64,6 +64,7 @@ use file_values::FileValues;
 use frame::ExecutionFrame;
 use generators::Generators;
 use stop_points::StopPoints;
+use transfer::{HostSpill, SpillLane};
 
 /// What a run took, as the executor saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +118,13 @@ pub fn execute_with(
     let inputs = moved.as_deref().unwrap_or(inputs);
     let own = |kind| owner(Mark { kind, ..mark }, "function");
     // First of all: a disk without room is an error before anything has happened.
-    let file = match plan.disk.is_zero() {
-        true => None,
-        false => Some(SpillFile::create(plan.disk)?),
+    let spill = match (plan.disk.is_zero(), ledger.is_host()) {
+        (true, _) => None,
+        (false, true) => Some(SpillPlace::File(SpillFile::create(plan.disk)?)),
+        (false, false) => {
+            let own = owner(Mark { kind: Kind::Staging, ..mark }, "spilled");
+            Some(SpillPlace::Host(HostSpill::obtain(plan.disk, own)?))
+        }
     };
     let file_values = FileValues::reserve(plan)?;
     let brought = file_values.behind(brought, plan);
@@ -149,8 +154,14 @@ pub fn execute_with(
         frame.file_values = file_values;
         frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len()));
         let top = plan.inputs + plan.own_outputs();
-        let ran = match file {
-            Some(file) => beside_disk(&mut frame, &mut lender, file),
+        let ran = match spill {
+            Some(SpillPlace::File(file)) => beside_disk(&mut frame, &mut lender, file),
+            Some(SpillPlace::Host(spill)) => {
+                let mut lane = SpillLane::Host(spill);
+                let ran =
+                    watched(&mut frame, |frame| frame.run(&mut lender, Some(&mut lane), true));
+                ran.map(|()| lane.written() + frame.states.written())
+            }
             None => {
                 let ran = match is_small(plan) {
                     true => frame.run(&mut lender, None, true),
@@ -179,6 +190,12 @@ pub fn execute_with(
     Ok((made, measured))
 }
 
+/// Where a call's values wait that it spills, before it runs.
+enum SpillPlace {
+    File(SpillFile),
+    Host(HostSpill),
+}
+
 /// The inputs as a call needs them that runs there; nothing where they can stay as they are.
 fn beside_all(plan: &Plan, ledger: &Ledger, inputs: &[Array]) -> Result<Option<Vec<Array>>> {
     if !uses_devices() {
@@ -204,9 +221,9 @@ fn beside_disk<'a>(
     file: SpillFile,
 ) -> Result<Bytes> {
     std::thread::scope(|scope| {
-        let mut lane = DiskLane::start(scope, file)?;
+        let mut lane = SpillLane::Disk(DiskLane::start(scope, file)?);
         watched(frame, |frame| frame.run(lender, Some(&mut lane), true))?;
-        Ok(Bytes::new(lane.written) + frame.states.written())
+        Ok(lane.written() + frame.states.written())
     })
 }
 

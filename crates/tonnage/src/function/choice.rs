@@ -87,7 +87,7 @@ impl PlanChoice<'_> {
                 let least_with =
                     |levers: &Levers| Ok(self.frontier(levers)?.least_peak()? + beside);
                 let help = would_help(budget, least.needed, levers, least_with)?;
-                Err(least.over_budget(budget, help))
+                Err(least.over_budget(self.key.device, budget, help))
             }
         }
     }

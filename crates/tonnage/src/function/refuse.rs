@@ -31,13 +31,18 @@ impl LeastPlan {
     }
 
     /// The error of a call that is refused before anything ran.
-    pub(super) fn over_budget(self, budget: Bytes, would_help: Option<String>) -> Error {
+    pub(super) fn over_budget(
+        self,
+        device: Device,
+        budget: Bytes,
+        would_help: Option<String>,
+    ) -> Error {
         let LeastPlan { needed, beside, holders } = self;
         let what = match beside.is_zero() {
             true => "a call".into(),
             false => format!("a call, with {beside} of data held beside it,"),
         };
-        let (device, in_use) = (Device::CPU, Bytes::ZERO);
+        let in_use = Bytes::ZERO;
         let shortage = Shortage { what, device, asked: needed, in_use, holders };
         ErrorKind::OverBudget { shortage, budget, least: Some(needed), would_help }.into()
     }

@@ -1,5 +1,4 @@
-//! Programs on `sim:0`, a device whose memory host code cannot dereference and whose queue runs late: the bits of the CPU, and memory
-//! that is what the plan says, on the device.
+//! Tensors, functions, variables and mistakes.
 
 use tonnage::device::{self, Device};
 use tonnage::optim::Optimizer;

@@ -1,0 +1,117 @@
+//! Every sample of every op, eagerly and as a plan.
+
+use std::sync::Arc;
+
+use tonnage::{Bytes, Context};
+use tonnage_core::graph::Builder;
+use tonnage_core::row::{Lower, OpDef, Sample};
+use tonnage_core::{Device, Emit, Kind};
+use tonnage_plan::{PlanOptions, lower, plan};
+use tonnage_runtime::eager::{self, Arg};
+use tonnage_runtime::{Array, Ledger, execute};
+
+use crate::common::draw::{bits, for_every_sample, mark};
+
+/// Copies of the inputs on the device.
+fn there(inputs: &[Array], ledger: &Ledger) -> Vec<Array> {
+    inputs.iter().map(|array| array.copied_to(ledger, "test").unwrap()).collect()
+}
+
+fn eagerly(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<Array>, String> {
+    let args = inputs.iter().map(Arg::Borrowed).collect();
+    let made = eager::apply(op, args, &sample.attrs, &sample.regions, false, mark());
+    made.map(|made| made.into_iter().collect()).map_err(|e| e.kind().to_string())
+}
+
+/// A graph of the one op, planned and run; nothing where only plans hold the op.
+fn planned(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<Array>, String> {
+    let run = || -> tonnage::Result<Vec<Array>> {
+        let mut builder = Builder::new();
+        builder.mark(mark());
+        let values =
+            inputs.iter().map(|array| builder.input(array.ty(), Kind::Input, None)).collect();
+        let made = builder.emit(op, values, sample.attrs.clone(), sample.regions.clone(), false)?;
+        let target = tonnage_runtime::machine::target();
+        let graph = Arc::new(lower(&builder.finish(&made)?, &*target)?);
+        let mut seen = Vec::new();
+        let specs: Vec<_> =
+            inputs.iter().map(|array| execute::spec(array, false, &mut seen)).collect();
+        let plan = plan(&graph, &specs, PlanOptions::new(target))?;
+        let (made, measured) = execute::execute(&plan, inputs, [1, 2], mark())?;
+        match plan.is_bound {
+            true => assert!(measured.used <= plan.peak()),
+            false => assert_eq!(measured.used, plan.peak(), "used and predicted"),
+        }
+        assert_eq!(measured.obtained, plan.obtains(), "obtained and predicted");
+        Ok(made.into_iter().collect())
+    };
+    run().map_err(|e| e.kind().to_string())
+}
+
+/// Both fail alike, or give the same bits. What has no bytes lies nowhere, and so does what is made of it alone.
+fn same(
+    here: Result<Vec<Array>, String>,
+    there: Result<Vec<Array>, String>,
+    inputs: &[Array],
+) -> Result<(), String> {
+    match (here, there) {
+        (Ok(here), Ok(there)) => {
+            for (here, there) in here.iter().zip(&there) {
+                // What runs late fails late.
+                if (here.ty(), bits(here)) != (there.ty(), bits(there)) {
+                    return Err("other bits".into());
+                }
+                let placed = inputs.iter().any(|input| input.device().is_some());
+                let is_there = !placed || there.device().is_none_or(|d| d == Device::SIM);
+                if !is_there {
+                    return Err("a result that is not on the device".into());
+                }
+            }
+            Ok(())
+        }
+        (Err(here), Err(there)) if here == there => Ok(()),
+        (here, there) => Err(format!("{:?} and {:?}", here.err(), there.err())),
+    }
+}
+
+#[test]
+fn every_op_gives_the_bits_of_the_cpu_eagerly_and_leaves_nothing_behind() {
+    let context = Context::new();
+    let _entered = context.enter();
+    let ledger = context.ledger(Device::SIM).unwrap();
+    for_every_sample(|op, sample, inputs| {
+        if matches!(op.lower, Lower::Transfer(_)) {
+            return Ok(());
+        }
+        let copies = there(inputs, ledger);
+        tonnage::set_seed(1);
+        let here = eagerly(op, sample, inputs);
+        tonnage::set_seed(1);
+        same(here, eagerly(op, sample, &copies), &copies)?;
+        drop(copies);
+        match ledger.in_use() == Bytes::ZERO {
+            true => Ok(()),
+            false => Err(format!("{} are left", ledger.in_use())),
+        }
+    });
+}
+
+#[test]
+fn every_op_in_a_plan_gives_the_bits_of_the_cpu_and_takes_what_was_predicted() {
+    let context = Context::new();
+    let _entered = context.enter();
+    let ledger = context.ledger(Device::SIM).unwrap();
+    for_every_sample(|op, sample, inputs| {
+        if matches!(op.lower, Lower::Transfer(_)) {
+            return Ok(());
+        }
+        // An update writes its input.
+        let copies = there(inputs, ledger);
+        same(planned(op, sample, inputs), planned(op, sample, &copies), &copies)?;
+        drop(copies);
+        match ledger.in_use() == Bytes::ZERO {
+            true => Ok(()),
+            false => Err(format!("{} are left", ledger.in_use())),
+        }
+    });
+}
