@@ -1,6 +1,6 @@
 //! What the CPU tells the planner: the workspace of its kernels by the number of threads, its tile programs, its rates.
 
-use tonnage_core::bytes::Bytes;
+use tonnage_core::bytes::{Bytes, LARGE};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Lower, Mem};
 use tonnage_core::tile::TileProgram;
@@ -73,6 +73,10 @@ impl Target for CpuTarget {
 
     fn block(&self, bytes: Bytes) -> Bytes {
         bytes.rounded()
+    }
+
+    fn cuts_from(&self) -> Option<Bytes> {
+        Some(Bytes::new(LARGE))
     }
 
     fn scratch(&self, op: &OpDef, call: &Call, stored: &[Option<&Layout>]) -> Bytes {

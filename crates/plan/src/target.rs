@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tonnage_core::bytes::LARGE;
 use tonnage_core::layout::Layout;
 use tonnage_core::row::Call;
 use tonnage_core::tile::TileProgram;
@@ -27,6 +28,10 @@ pub trait Target: fmt::Debug + Send + Sync {
 
     /// What a block of memory takes that holds that many bytes: an arena is one. The rule that its ledger has too.
     fn block(&self, bytes: Bytes) -> Bytes;
+
+    /// Results of so many bytes and more are cut out of the arena when a call ends, and smaller ones have blocks of their own; `None`
+    /// where a block can only go back whole, so that all have their own.
+    fn cuts_from(&self) -> Option<Bytes>;
 
     /// Workspace of one call of an op; `stored` says where inputs lie outside of memory, in the order of the inputs, and is empty
     /// where none does.
@@ -67,6 +72,8 @@ pub struct DescribedTarget {
     pub tile_limits: TileLimits,
     /// Memory is obtained in blocks of whole multiples of this.
     pub block: Bytes,
+    /// See [`Target::cuts_from`].
+    pub cuts_from: Option<Bytes>,
 }
 
 impl Default for DescribedTarget {
@@ -76,6 +83,7 @@ impl Default for DescribedTarget {
             machine: Machine::DEFAULT,
             tile_limits: TileLimits { registers: 128, stores: 4, live: 32 },
             block: Bytes::new(64),
+            cuts_from: Some(Bytes::new(LARGE)),
         }
     }
 }
@@ -96,6 +104,10 @@ impl Target for DescribedTarget {
     fn block(&self, bytes: Bytes) -> Bytes {
         let blocks = bytes.get().div_ceil(self.block.get().max(1));
         Bytes::new(blocks.saturating_mul(self.block.get().max(1)))
+    }
+
+    fn cuts_from(&self) -> Option<Bytes> {
+        self.cuts_from
     }
 
     fn scratch(&self, _: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {

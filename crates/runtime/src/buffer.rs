@@ -168,7 +168,7 @@ impl Buffer {
 
     /// What it takes in the ledger.
     pub fn reserved(&self) -> Bytes {
-        Bytes::of(self.len).rounded()
+        Bytes::of(self.block.len())
     }
 
     /// Gives it to another owner: an activation becomes an output.

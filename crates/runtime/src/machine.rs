@@ -7,6 +7,7 @@ use tonnage_core::{Device, DeviceKind};
 use tonnage_cpu::CpuTarget;
 use tonnage_plan::{Machine, SharedTarget};
 
+use crate::backend::SimTarget;
 use crate::context::Context;
 use crate::pool::pool;
 
@@ -27,9 +28,10 @@ pub fn target() -> SharedTarget {
 
 /// A device as plans are made for it, with so many threads of the host, and those figures.
 pub fn target_on(device: Device, threads: usize, machine: Machine) -> SharedTarget {
+    let cpu = target_of(threads, machine);
     match device.kind {
-        // Kernels of the device for tests are the CPU's.
-        DeviceKind::Cpu | DeviceKind::Sim | DeviceKind::Cuda => target_of(threads, machine),
+        DeviceKind::Sim => Arc::new(SimTarget(cpu)),
+        DeviceKind::Cpu | DeviceKind::Cuda => cpu,
     }
 }
 

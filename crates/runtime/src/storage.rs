@@ -135,7 +135,10 @@ impl Storage {
         match &*self.read() {
             StorageState::Recipe(_) => Bytes::ZERO,
             StorageState::Resident(buffer, _) => buffer.reserved(),
-            StorageState::Away(origin, _) => origin.bytes().rounded(),
+            StorageState::Away(origin, _) => match &self.0 {
+                StorageCell::Large(large) => large.block(origin.bytes()),
+                StorageCell::Small(_) => origin.bytes().rounded(),
+            },
         }
     }
 
@@ -390,9 +393,14 @@ impl Large {
     /// What is not in memory of it.
     pub(crate) fn away(&self) -> Bytes {
         match &*self.read() {
-            StorageState::Away(origin, _) => origin.bytes().rounded(),
+            StorageState::Away(origin, _) => self.block(origin.bytes()),
             StorageState::Recipe(_) | StorageState::Resident(..) => Bytes::ZERO,
         }
+    }
+
+    /// What so many bytes take in its memory.
+    fn block(&self, bytes: Bytes) -> Bytes {
+        self.seat.get().map_or(bytes.rounded(), |seat| seat.ledger().block(bytes))
     }
 
     fn take_seat(self: &Arc<Large>, state: &StorageState) {

@@ -7,7 +7,7 @@
 //! Decision: `docs/decisions/one-arena-block.md`.
 
 use tonnage_core::Kind;
-use tonnage_core::bytes::LARGE;
+use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Graph, ValueId};
 use tonnage_core::layout::Layout;
@@ -80,6 +80,11 @@ impl<'a> Outputs<'a> {
         }
     }
 
+    /// Whether a result of so many bytes has a block of its own.
+    fn is_own(&self, bytes: Bytes) -> bool {
+        self.target.cuts_from().is_none_or(|from| bytes < from)
+    }
+
     /// An output of a whole call.
     fn own_output(&mut self, k: usize, id: ValueId) -> Result<OutputPlan> {
         let placed = self.places.get(id)?.clone();
@@ -99,10 +104,11 @@ impl<'a> Outputs<'a> {
                 // An output of its own is as large as a buffer is, so here rounded sizes say whether it is the whole.
                 let bytes = info.ty.bytes("return")?.rounded();
                 let whole = self.buffers.bytes(b) == bytes && !self.buffers.outlives_call(b);
-                match (whole, bytes.get() < LARGE) {
+                match (whole, self.is_own(bytes)) {
                     (false, _) => self.copied_output(k, id),
                     (true, true) => {
                         self.move_to_output(b, k);
+                        let bytes = self.target.block(info.ty.bytes("return")?);
                         Ok(OutputPlan::Own { bytes, layout: placed.layout })
                     }
                     (true, false) => {
@@ -120,9 +126,9 @@ impl<'a> Outputs<'a> {
         let ty = self.graph.ty(id).clone();
         let elements = ty.bytes("return")?;
         let layout = Layout::contiguous(most(&ty, "return")?);
-        if elements.rounded().get() < LARGE {
+        if self.is_own(elements.rounded()) {
             self.copy_to_output(k, id)?;
-            return Ok(OutputPlan::Own { bytes: elements.rounded(), layout });
+            return Ok(OutputPlan::Own { bytes: self.target.block(elements), layout });
         }
         let source = self.graph.value(id).source;
         let step = self.steps.next_step();

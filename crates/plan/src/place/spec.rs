@@ -34,6 +34,15 @@ impl InputSpec {
         Ok(InputSpec::Bytes { layout, bytes: ty.bytes(op)?.rounded(), donated })
     }
 
+    /// The same in a block of so many bytes: devices round as they like.
+    #[must_use]
+    pub fn in_block(self, bytes: Bytes) -> InputSpec {
+        match self {
+            InputSpec::Bytes { layout, donated, .. } => InputSpec::Bytes { layout, bytes, donated },
+            recipe @ InputSpec::Recipe(_) => recipe,
+        }
+    }
+
     /// What it takes of memory: nothing as a recipe, or as the second input in the same bytes.
     pub(crate) fn bytes(&self) -> Bytes {
         match self {

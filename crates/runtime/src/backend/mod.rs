@@ -7,6 +7,7 @@
 mod cpu;
 mod host_step;
 mod sim;
+mod sim_target;
 
 use std::fmt;
 
@@ -28,6 +29,7 @@ use crate::spill::FileValue;
 
 pub use cpu::CPU;
 pub use sim::Sim;
+pub use sim_target::SimTarget;
 
 use host_step::host_step;
 

@@ -22,6 +22,7 @@ use tonnage_core::{Attrs, Bytes, Device};
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{SharedTarget, TileRun};
 
+use super::sim_target::SimTarget;
 use super::{
     Backend, CPU, KernelInput, KernelLaunch, KernelOutput, ReadSource, RowsToFile, TileLaunch,
     TileToFile, host_step,
@@ -225,9 +226,20 @@ impl Work {
     }
 }
 
+/// Memory of the device comes in whole multiples of this: not the host's rule.
+const BLOCK: u64 = 512;
+
+pub(super) fn block(bytes: Bytes) -> Bytes {
+    Bytes::new(bytes.get().checked_next_multiple_of(BLOCK).unwrap_or(bytes.get()))
+}
+
 impl Memory for Sim {
     fn device(&self) -> Device {
         Device::SIM
+    }
+
+    fn block(&self, bytes: Bytes) -> Bytes {
+        block(bytes)
     }
 
     fn obtain(&self, len: usize) -> Option<NonZero<usize>> {
@@ -278,7 +290,7 @@ impl Backend for Sim {
     }
 
     fn target(&self) -> SharedTarget {
-        CPU.target()
+        Arc::new(SimTarget(CPU.target()))
     }
 
     fn tile_limits(&self) -> TileLimits {

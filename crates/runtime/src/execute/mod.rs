@@ -174,12 +174,12 @@ pub fn execute_with(
         let waited = ledger.backend().wait();
         let ran = ran.and_then(|spilled| waited.map(|()| spilled));
         // What was lent lies in one block, which is rounded as every block is.
-        let used = top + frame.used.touched().rounded();
+        let used = top + ledger.block(frame.used.touched());
         if let Some(ticks) = frame.ticks.take() {
             ledger.record_call(plan, ticks, ran.is_ok().then_some(used));
         }
         let (at_once, recomputed_iterations) =
-            (frame.used.at_once().rounded(), frame.recomputed_iterations);
+            (ledger.block(frame.used.at_once()), frame.recomputed_iterations);
         (
             Measured { used, at_once, obtained, recomputed_iterations, spilled: ran? },
             frame.places.into_decided(),

@@ -130,6 +130,15 @@ impl Ledger {
         matches!(self.shared().space, Space::Host(_))
     }
 
+    /// What a block takes that holds that many bytes.
+    #[inline]
+    pub fn block(&self, bytes: Bytes) -> Bytes {
+        match &self.shared().space {
+            Space::Host(_) => bytes.rounded(),
+            Space::Device { memory, .. } => memory.block(bytes),
+        }
+    }
+
     /// Whether both are one ledger.
     pub fn is(&self, other: &Ledger) -> bool {
         std::ptr::eq(self.shared(), other.shared())
@@ -185,7 +194,7 @@ impl Ledger {
     /// Lets no more than `most` stay cached beside a block of `wanted` bytes, which is asked for next: what is warm counts
     /// against the budget of a call too.
     pub fn shrink_cache(&self, wanted: Bytes, most: Bytes) {
-        self.books().shrink_cache(wanted.rounded(), most);
+        self.books().shrink_cache(self.block(wanted), most);
     }
 
     /// Records what happens from here on, up to that many buffers and calls; `None` where a recording goes on already.
@@ -223,7 +232,7 @@ impl Ledger {
     }
 
     pub(crate) fn obtain(&self, asked: Bytes, owner: &Owner) -> Result<(MemoryBlock, Id)> {
-        let bytes = asked.rounded();
+        let bytes = self.block(asked);
         let got = match self.obtain_once(bytes, owner) {
             Ok(got) => got,
             Err(error) => self.obtain_evicting(bytes, owner, error)?,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZero;
 
-use tonnage_core::{Device, Result};
+use tonnage_core::{Bytes, Device, Result};
 
 /// The memory of a device. Addresses mean something to the device alone.
 ///
@@ -12,6 +12,9 @@ use tonnage_core::{Device, Result};
 pub trait Memory: fmt::Debug + Send + Sync {
     /// Whose it is.
     fn device(&self) -> Device;
+
+    /// What a block takes that holds that many bytes: the rule of the device's target too.
+    fn block(&self, bytes: Bytes) -> Bytes;
 
     /// That many zeroed bytes, by their address; `None` where there are no more.
     fn obtain(&self, len: usize) -> Option<NonZero<usize>>;

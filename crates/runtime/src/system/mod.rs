@@ -119,7 +119,7 @@ impl MemoryBlock {
         if bytes.is_zero() {
             return Some(MemoryBlock::default());
         }
-        let len = usize::try_from(bytes.get()).ok()?;
+        let len = usize::try_from(memory.block(bytes).get()).ok()?;
         let ptr = NonNull::without_provenance(memory.obtain(len)?);
         Some(MemoryBlock { ptr, len, hold: Hold::Device(memory.clone()) })
     }

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use tonnage_core::{Bytes, Device, Result};
+use tonnage_core::{Bytes, Device, Result, TensorType};
 use tonnage_plan::{InputSpec, Plan, Price};
-use tonnage_runtime::Array;
 use tonnage_runtime::execute::{Headroom, Specs};
-use tonnage_runtime::placement::ledger_of;
+use tonnage_runtime::placement::{ledger_of, uses_devices};
+use tonnage_runtime::{Array, Ledger, host_ledger};
 
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
@@ -50,6 +50,18 @@ impl TracedProgram {
         PlanChoice { program: self, key: &key }.fits(budget, levers)
     }
 
+    /// The device that a call runs on with such arguments.
+    fn place(&self, arguments: &[Tensor]) -> Result<Ledger> {
+        if !uses_devices() {
+            return Ok(host_ledger());
+        }
+        let tensors = arguments.iter().chain(&self.captured);
+        let held = self.variables.iter().filter_map(|(variable, _)| variable.held());
+        let arrays: Vec<Array> =
+            tensors.filter_map(|tensor| tensor.array("plan").ok().cloned()).chain(held).collect();
+        ledger_of("function", arrays.iter())
+    }
+
     /// What a call is planned for, and those of its inputs that exist.
     fn foreseen(
         &self,
@@ -59,9 +71,14 @@ impl TracedProgram {
     ) -> Result<(PlanKey, Vec<Array>)> {
         let (mut key, mut specs) = (PlanKey::of(self, Device::CPU), Specs::default());
         let mut inputs: Vec<Array> = Vec::new();
+        let place = self.place(arguments)?;
+        key.device = place.device();
+        let contiguous = |ty: &TensorType, op, donated| -> Result<InputSpec> {
+            Ok(InputSpec::contiguous(ty, op, donated)?.in_block(place.block(ty.bytes(op)?)))
+        };
         for tensor in arguments {
             key.specs.push(match tensor.spec_type() {
-                Some(ty) => InputSpec::contiguous(ty, "plan", moved)?,
+                Some(ty) => contiguous(ty, "plan", moved)?,
                 None => {
                     let array = tensor.array("plan")?;
                     inputs.push(array.clone());
@@ -80,10 +97,9 @@ impl TracedProgram {
                     inputs.push(array.clone());
                     specs.of(&array, false)
                 }
-                Foreseen::Copy(ty) => InputSpec::contiguous(&ty, "variable", false)?,
+                Foreseen::Copy(ty) => contiguous(&ty, "variable", false)?,
             });
         }
-        key.device = ledger_of("function", inputs.iter())?.device();
         Ok((key, inputs))
     }
 }

@@ -384,7 +384,7 @@ impl Variable {
     }
 
     /// Its value, where it has one and nobody holds it.
-    fn held(&self) -> Option<Array> {
+    pub(crate) fn held(&self) -> Option<Array> {
         match self.try_state().as_deref() {
             Some(VariableState::Holds(array, _)) => Some(array.clone()),
             _ => None,

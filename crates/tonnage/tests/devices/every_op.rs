@@ -8,6 +8,7 @@ use tonnage_core::row::{Lower, OpDef, Sample};
 use tonnage_core::{Device, Emit, Kind};
 use tonnage_plan::{PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg};
+use tonnage_runtime::placement::ledger_of;
 use tonnage_runtime::{Array, Ledger, execute};
 
 use crate::common::draw::{bits, for_every_sample, mark};
@@ -31,7 +32,7 @@ fn planned(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<
         let values =
             inputs.iter().map(|array| builder.input(array.ty(), Kind::Input, None)).collect();
         let made = builder.emit(op, values, sample.attrs.clone(), sample.regions.clone(), false)?;
-        let target = tonnage_runtime::machine::target();
+        let target = ledger_of("test", inputs.iter())?.backend().target();
         let graph = Arc::new(lower(&builder.finish(&made)?, &*target)?);
         let mut seen = Vec::new();
         let specs: Vec<_> =
