@@ -53,6 +53,10 @@ impl Target for Accelerator {
     fn block(&self, bytes: Bytes) -> Bytes {
         self.sheet.block(bytes)
     }
+    fn cuts_from(&self) -> Option<Bytes> {
+        None
+    }
+
     fn scratch(&self, op: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {
         if *op == MATMUL { self.workspace } else { Bytes::ZERO }
     }

@@ -61,7 +61,7 @@ fn main() -> Result<()> {
         if let Ok(mut arena) =
             Arena::obtain(ledger, Bytes::mib(64) + Bytes::new(odd), owner.clone())
         {
-            arena.bytes_mut().iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+            arena.bytes_mut()?.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
         }
     });
 

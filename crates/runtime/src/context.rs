@@ -5,6 +5,8 @@
 //!
 //! The invariant: nobody else knows which context is in use. A thread that works for another (the pool's, a data pipeline's) enters
 //! that one's.
+//!
+//! Decision: `docs/decisions/devices-are-backends.md`.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;

@@ -1,5 +1,7 @@
 //! Where ops run: where their inputs lie. Recipes lie nowhere and follow, and so does a single number in host memory; where nothing lies
 //! anywhere, the op runs on the device of the scope that the thread is in, or on the CPU.
+//!
+//! Decision: `docs/decisions/devices-are-backends.md`.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;

@@ -3,6 +3,8 @@
 //! [`Backend`] is one device. Whoever launches something says what is to run (a [`TileLaunch`], a [`KernelLaunch`], ...) and on which
 //! [`Regions`], which [`Lender`](crate::lend::Lender) has checked; values, places and loops are not known here. `cpu` runs it at once,
 //! over slices; `sim` puts it into a queue, and its memory has no slices.
+//!
+//! Decision: `docs/decisions/devices-are-backends.md`.
 
 mod cpu;
 mod host_step;

@@ -13,27 +13,30 @@
 //!
 //! Decisions: `docs/decisions/eviction-under-a-limit.md`, `docs/decisions/recipes-become-resident.md`.
 
+mod materialize;
+mod origin;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
     TryLockError,
 };
 
-use smallvec::SmallVec;
 use tonnage_core::bytes::LARGE;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::{Bytes, Error, ErrorKind, Result};
-use tonnage_cpu::tile;
-use tonnage_cpu::workers::Workers;
 
-use crate::backend::{ReadSource, TileLaunch};
 use crate::buffer::Buffer;
 use crate::context::host_ledger;
-use crate::evict::{EvictedRange, EvictionFile, Seat};
+use crate::evict::{EvictionFile, Seat};
 use crate::interrupt::Stop;
 use crate::ledger::{Id, Ledger, Owner};
-use crate::lend::{ByteRange, Lender};
-use crate::pool::{op_stop, pool};
+
+pub use materialize::write_part;
+pub(crate) use materialize::{materialize, write_recipe};
+
+use materialize::bytes_of;
+use origin::{StorageOrigin, read_back, to_host};
 
 /// What the handles of a tensor share.
 #[derive(Debug)]
@@ -69,26 +72,6 @@ pub(crate) enum StorageState {
     Resident(Buffer, Option<StorageOrigin>),
     /// Bytes that were sent away, and who held them.
     Away(StorageOrigin, Owner),
-}
-
-/// Where bytes that are not in memory come from.
-#[derive(Debug)]
-pub(crate) enum StorageOrigin {
-    Recipe(Arc<Recipe>),
-    /// What left host memory.
-    File(EvictedRange),
-    /// What left a device's memory, in the host's.
-    Host(Buffer),
-}
-
-impl StorageOrigin {
-    fn bytes(&self) -> Bytes {
-        match self {
-            StorageOrigin::Recipe(recipe) => bytes_of(recipe),
-            StorageOrigin::File(evicted) => Bytes::of(evicted.len()),
-            StorageOrigin::Host(buffer) => Bytes::of(buffer.len()),
-        }
-    }
 }
 
 impl Storage {
@@ -492,97 +475,4 @@ impl PinnedMut<'_> {
 #[cold]
 fn not_pinned() -> Error {
     ErrorKind::BadGraph { what: "a pin without bytes".into() }.into()
-}
-
-/// The bytes of a device's buffer in host memory, for the same owner.
-fn to_host(buffer: &Buffer, owner: &Owner) -> Result<Buffer> {
-    let mut host = Buffer::obtain(&host_ledger(), Bytes::of(buffer.len()), owner.clone())?;
-    buffer.copy_out(0, host.bytes_mut()?)?;
-    Ok(host)
-}
-
-/// Bytes that were sent away.
-fn read_back(origin: &StorageOrigin, ledger: &Ledger, owner: &Owner) -> Result<Buffer> {
-    match origin {
-        StorageOrigin::Recipe(recipe) => materialize(recipe, ledger, owner.clone()),
-        StorageOrigin::File(evicted) => {
-            let mut buffer = Buffer::obtain(ledger, Bytes::of(evicted.len()), owner.clone())?;
-            evicted.get(buffer.bytes_mut()?).map_err(|error| error.at(owner.source))?;
-            Ok(buffer)
-        }
-        StorageOrigin::Host(host) => {
-            let mut buffer = Buffer::obtain(ledger, Bytes::of(host.len()), owner.clone())?;
-            buffer.copy_in(0, host.bytes()?)?;
-            Ok(buffer)
-        }
-    }
-}
-
-/// What a recipe would take; a figure that is over every limit where that overflows.
-fn bytes_of(recipe: &Recipe) -> Bytes {
-    let count = recipe.sizes.iter().fold(1u64, |n, size| n.saturating_mul(*size as u64));
-    Bytes::new(count.saturating_mul(recipe.dtype().size() as u64))
-}
-
-/// The bytes of a recipe.
-pub(crate) fn materialize(recipe: &Recipe, ledger: &Ledger, owner: Owner) -> Result<Buffer> {
-    let what = owner.what;
-    let mut buffer = Buffer::obtain(ledger, recipe.ty().bytes(what)?, owner)?;
-    let backend = ledger.backend();
-    let mut lender = Lender::new(backend);
-    let base = lender.add(&mut buffer);
-    let out = ByteRange { base, offset: 0, len: recipe.ty().bytes(what)?.as_usize(), align: 1 };
-    let loads: SmallVec<[ReadSource; 4]> = recipe
-        .sources
-        .iter()
-        .map(|(generator, _)| ReadSource::Generator(generator.clone()))
-        .collect();
-    let cost = cost(recipe, out.len);
-    let stop = op_stop(cost);
-    let launch = TileLaunch {
-        program: &recipe.program,
-        domain: &recipe.sizes,
-        loads: &loads,
-        layouts: recipe.sources.iter().map(|(_, layout)| layout.clone()).collect(),
-        outputs: 1,
-        cost,
-        stop: stop.as_ref(),
-    };
-    backend.tile(launch, lender.lend(&[], &[out])?)?;
-    drop(lender);
-    Ok(buffer)
-}
-
-/// Writes a recipe's elements one after the other.
-pub(crate) fn write_recipe(recipe: &Recipe, out: &mut [u8]) -> Result<()> {
-    let sources = sources(recipe);
-    pool().run_op(cost(recipe, out.len()), |workers: &dyn Workers| {
-        tile::run(&recipe.program, &recipe.sizes, &sources, &mut [out], &mut [], workers)
-    })
-}
-
-/// Writes as many of a recipe's elements as there is room for, from one on.
-///
-/// # Errors
-/// Where it reads a file that fails.
-pub fn write_part(recipe: &Recipe, first: usize, out: &mut [u8]) -> Result<()> {
-    let (sources, count) = (sources(recipe), out.len() / recipe.dtype().size());
-    pool().run_op(cost(recipe, out.len()), |workers: &dyn Workers| {
-        tile::run_part(&recipe.program, &sources, first, count, &mut [out], workers)
-    })
-}
-
-fn sources(recipe: &Recipe) -> Vec<tile::TileSource<'_>> {
-    let mut sources = Vec::with_capacity(recipe.sources.len());
-    for (generator, layout) in &recipe.sources {
-        let read = tile::Read::Generator(generator);
-        sources.push(tile::TileSource { layout: layout.clone(), read });
-    }
-    sources
-}
-
-fn cost(recipe: &Recipe, bytes: usize) -> tonnage_core::row::Cost {
-    let count = bytes / recipe.dtype().size().max(1);
-    let flops = recipe.program.flops() * count as u64;
-    tonnage_core::row::Cost { flops, bytes: bytes as u64 }
 }
