@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Function, Result, Tensor, Variable, function, memory,
     tensor,
@@ -20,7 +20,7 @@ fn uses_a_variable() -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tenso
 
 #[test]
 fn a_budget_that_is_no_number_of_bytes_says_what_is_wrong_with_it() {
-    let _turn = alone();
+    let _context = own_context();
     for (text, why) in [
         ("0", "a budget of 0 bytes"),
         ("0.2", "a budget of 0 bytes"),
@@ -36,7 +36,7 @@ fn a_budget_that_is_no_number_of_bytes_says_what_is_wrong_with_it() {
         let error = f.budget(text).map(|_| ()).unwrap_err();
         let said = error.to_string();
         assert!(said.contains(why) && said.contains("MiB"), "{text}: {said}");
-        assert!(said.contains("tests/bad_budget.rs"), "whose line? {said}");
+        assert!(said.contains(file!()), "whose line? {said}");
         let spec = Tensor::spec(DType::F32, [8, 128]);
         if !why.contains("0 bytes") {
             assert!(uses_a_variable().max_batch(&spec, text).is_err());
@@ -48,7 +48,7 @@ fn a_budget_that_is_no_number_of_bytes_says_what_is_wrong_with_it() {
 
 #[test]
 fn units_of_1000_and_of_1024_are_two_things() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor(vec![1.0f32; 10 * 1024]).unwrap();
     // 40 KiB in and 40 KiB out, which are 81.92 kB.
     let f = || function(|x: Tensor| x.exp());
@@ -60,7 +60,7 @@ fn units_of_1000_and_of_1024_are_two_things() {
 
 #[test]
 fn a_budget_below_the_variables_alone_names_them() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor(vec![1.0f32; 16 * 128]).unwrap().reshape([16, 128]).unwrap();
     let peak = uses_a_variable().plan(&x).unwrap().peak();
     let error = uses_a_variable().budget("32KiB").unwrap().call(x).unwrap_err();
@@ -72,7 +72,7 @@ fn a_budget_below_the_variables_alone_names_them() {
 
 #[test]
 fn more_than_the_machine_has_is_a_bound_like_any_other() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor(vec![1.0f32; 16 * 128]).unwrap().reshape([16, 128]).unwrap();
     let f = uses_a_variable();
     let free = f.plan(&x).unwrap().peak();
@@ -90,7 +90,7 @@ fn more_than_the_machine_has_is_a_bound_like_any_other() {
 
 #[test]
 fn a_limit_of_nothing_or_of_no_device_is_refused_and_changes_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let before = memory::info("cpu:0").unwrap().limit;
     let error = memory::set_limit("cpu:0", Some(Bytes::ZERO)).unwrap_err().to_string();
     assert!(error.contains("a limit of 0 bytes") && error.contains("bad_budget.rs"), "{error}");

@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{Folder, alone, in_use};
+use common::{Folder, in_use, own_context};
 use tonnage::io::{
     SafeTensors, TensorFile, save_idx, save_npy, save_npz, save_npz_deflated, save_safetensors,
 };
@@ -65,7 +65,7 @@ fn seeds(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn files_that_are_cut_or_damaged_anywhere_are_tensors_or_errors() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("damaged");
     for (name, bytes) in seeds(&folder.0) {
         let path = folder.0.join(name);
@@ -159,7 +159,7 @@ fn lies() -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn files_that_lie_are_refused_and_named() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lies");
     for (name, bytes) in lies() {
         let path = folder.0.join(name);
@@ -177,7 +177,7 @@ fn zip(name: &str) -> Vec<u8> {
 
 #[test]
 fn files_of_other_programs_are_called_what_they_are() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("foreign");
     let begins = |start: &[u8]| [start, &[0; 600]].concat();
     let table = [
@@ -212,7 +212,7 @@ fn files_of_other_programs_are_called_what_they_are() {
 
 #[test]
 fn an_index_that_leads_out_of_its_folder_is_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("out");
     let inside = folder.0.join("inside");
     fs::create_dir(&inside).unwrap();
@@ -299,7 +299,7 @@ fn corpus() -> Vec<(String, String, Vec<u8>)> {
 
 #[test]
 fn thousands_of_mutated_headers_are_tensors_or_errors() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("mutated");
     let shard = folder.0.join("model-00001-of-00001.safetensors");
     let all = corpus();

@@ -12,7 +12,7 @@ mod common;
 use std::sync::Mutex;
 
 use common::refused::floats;
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Tensor, Variable, cond, constant, full, function, memory,
     random_normal, random_uniform, range, tensor, while_loop, zeros,
@@ -20,7 +20,7 @@ use tonnage::{
 
 #[test]
 fn shapes_that_do_not_fit_are_named_both() {
-    let _turn = alone();
+    let _context = own_context();
     let (a, b) = (floats(&[2, 3]), floats(&[4]));
     refused!(&a + &b, ErrorKind::ShapeMismatch { .. }, "add: ", "[2, 3]", "[4]", ";");
     refused!(a.maximum(&b), ErrorKind::ShapeMismatch { .. }, "maximum: ", "[2, 3]", "[4]");
@@ -51,7 +51,7 @@ fn shapes_that_do_not_fit_are_named_both() {
 
 #[test]
 fn dtypes_that_do_not_agree_are_named_both() {
-    let _turn = alone();
+    let _context = own_context();
     let (a, b) = (floats(&[2, 2]), tensor([[1i32, 2], [3, 4]]).unwrap());
     refused!(a.matmul(&b), ErrorKind::DTypeMismatch { .. }, "matmul: ", "f32", "i32", ";");
     let v = Variable::new("v", floats(&[2, 2])).unwrap();
@@ -66,7 +66,7 @@ fn dtypes_that_do_not_agree_are_named_both() {
 
 #[test]
 fn axes_are_checked() {
-    let _turn = alone();
+    let _context = own_context();
     let a = floats(&[2, 3]);
     refused!(a.sum(2), ErrorKind::AxisOutOfRange { .. }, "sum: axis 2", "rank 2", "-2 to 1");
     refused!(a.max(-3), ErrorKind::AxisOutOfRange { .. }, "max: axis -3", "rank 2");
@@ -85,7 +85,7 @@ fn axes_are_checked() {
 
 #[test]
 fn a_reshape_keeps_the_number_of_elements() {
-    let _turn = alone();
+    let _context = own_context();
     let a = floats(&[2, 3]);
     refused!(a.reshape([4]), ErrorKind::ElementCount { .. }, "reshape: ", "[2, 3]", "[4]", "6");
     refused!(a.reshape([-1, 4]), _, "reshape: ", "[2, 3]");
@@ -97,7 +97,7 @@ fn a_reshape_keeps_the_number_of_elements() {
 
 #[test]
 fn sizes_that_no_machine_has_are_refused_at_once() {
-    let _turn = alone();
+    let _context = own_context();
     let huge = [usize::MAX, 2];
     let size = usize::MAX.to_string();
     let size = size.as_str();
@@ -121,7 +121,7 @@ fn sizes_that_no_machine_has_are_refused_at_once() {
 
 #[test]
 fn a_limit_is_enforced_and_the_error_says_which_kind_of_too_much() {
-    let _turn = alone();
+    let _context = own_context();
     // 1 MiB in tensors that are too small to leave memory for a while.
     let held: Vec<Tensor> = (0..64).map(|_| tensor(vec![0.0f32; 4096]).unwrap()).collect();
     let limit = in_use() + Bytes::mib(2);
@@ -170,7 +170,7 @@ fn a_limit_is_enforced_and_the_error_says_which_kind_of_too_much() {
 
 #[test]
 fn an_index_out_of_range_is_found_and_leaves_variables_as_they_were() {
-    let _turn = alone();
+    let _context = own_context();
     let table = floats(&[3, 2]);
     let bad = tensor([0i64, 7]).unwrap();
     refused!(
@@ -213,7 +213,7 @@ fn an_index_out_of_range_is_found_and_leaves_variables_as_they_were() {
 
 #[test]
 fn an_update_waits_until_nothing_can_fail_any_more() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", floats(&[3, 2])).unwrap();
     let w = v.clone();
     let f = function(move |(t, i): (Tensor, Tensor)| {
@@ -226,7 +226,7 @@ fn an_update_waits_until_nothing_can_fail_any_more() {
 
 #[test]
 fn a_singular_matrix_is_named() {
-    let _turn = alone();
+    let _context = own_context();
     let singular = tensor([[[4.0f64, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]]]).unwrap();
     refused!(
         singular.cholesky(),
@@ -243,7 +243,7 @@ fn a_singular_matrix_is_named() {
 
 #[test]
 fn ragged_data_are_refused_before_bytes_are_asked_for() {
-    let _turn = alone();
+    let _context = own_context();
     refused!(
         tensor(vec![vec![1, 2], vec![3]]),
         ErrorKind::BadArgument { .. },
@@ -258,7 +258,7 @@ fn ragged_data_are_refused_before_bytes_are_asked_for() {
 
 #[test]
 fn the_values_of_a_symbolic_tensor_cannot_be_read() {
-    let _turn = alone();
+    let _context = own_context();
     let x = floats(&[2]);
     let f = function(|x: Tensor| {
         assert_eq!(x.to_string(), "Tensor(f32[2], symbolic)");
@@ -278,7 +278,7 @@ fn the_values_of_a_symbolic_tensor_cannot_be_read() {
 
 #[test]
 fn a_symbolic_tensor_cannot_leave_its_trace() {
-    let _turn = alone();
+    let _context = own_context();
     let x = floats(&[2]);
     let leaked: Mutex<Option<Tensor>> = Mutex::new(None);
     let f = function(|x: Tensor| {
@@ -325,7 +325,7 @@ fn a_symbolic_tensor_cannot_leave_its_trace() {
 
 #[test]
 fn a_number_must_fit_the_dtype() {
-    let _turn = alone();
+    let _context = own_context();
     let bytes = tensor([1u8, 2]).unwrap();
     refused!(&bytes + 300, ErrorKind::BadArgument { .. }, "add: 300", "u8", "cast");
     refused!(&bytes + -1, ErrorKind::BadArgument { .. }, "add: -1", "u8");
@@ -338,7 +338,7 @@ fn a_number_must_fit_the_dtype() {
 
 #[test]
 fn branches_and_bodies_keep_their_types() {
-    let _turn = alone();
+    let _context = own_context();
     let x = floats(&[2]);
     let yes = tensor(true).unwrap();
     refused!(cond(&yes, || -&x, || x.sum_all()), _, "cond: ", "f32[2]", "f32[]", ";");

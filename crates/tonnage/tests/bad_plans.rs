@@ -6,8 +6,8 @@ mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::alone;
 use common::draw::{bits, mark};
+use common::own_context;
 use tonnage::{
     Bytes, Elementwise, GradientTape, Loop, Result, Tensor, cond, constant, fori_loop, function,
     map_fn, scan, tensor,
@@ -108,7 +108,7 @@ fn shorten(plan: &mut Plan, left: &mut usize) -> bool {
 
 #[test]
 fn a_plan_with_a_place_that_is_too_short_is_an_error_and_never_a_wrong_number() {
-    let _turn = alone();
+    let _context = own_context();
     let given = numbers();
     let sizes = [SIZES[0] as i64, SIZES[1] as i64];
     let x = tensor(given.clone()).unwrap().reshape(sizes).unwrap();

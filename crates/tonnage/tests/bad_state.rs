@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::alone;
+use common::own_context;
 use common::refused::floats;
 use tonnage::{
     Container, DType, Elementwise, ErrorKind, GradientTape, Reuse, Tensor, TensorType, Variable,
@@ -18,7 +18,7 @@ use tonnage::{
 
 #[test]
 fn a_variable_without_a_value_says_where_it_was_made() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::deferred("later", TensorType::new(DType::F32, [2]));
     let made = format!("made at {}:{}", file!(), line!() - 1);
     refused!(v.read(), ErrorKind::Uninitialized { .. }, "`later`", made.as_str(), "assign");
@@ -34,7 +34,7 @@ fn a_variable_without_a_value_says_where_it_was_made() {
 
 #[test]
 fn a_closed_container_says_so() {
-    let _turn = alone();
+    let _context = own_context();
     let container = Container::new("weights");
     let v = container.enter(|| Variable::new("v", floats(&[2]))).unwrap();
     let w = v.clone();
@@ -50,7 +50,7 @@ fn a_closed_container_says_so() {
 
 #[test]
 fn a_name_that_is_taken_names_both_places() {
-    let _turn = alone();
+    let _context = own_context();
     let first = line!() + 1;
     name_scope("net", || get_variable("w", Reuse::Never, || zeros([2]))).unwrap();
     let first = format!("made at {}:{first}", file!());
@@ -74,7 +74,7 @@ fn a_name_that_is_taken_names_both_places() {
 
 #[test]
 fn a_tape_says_why_it_cannot_answer() {
-    let _turn = alone();
+    let _context = own_context();
     let x = floats(&[2]);
     let mut tape = GradientTape::new();
     tape.watch(&x);
@@ -107,7 +107,7 @@ fn a_tape_says_why_it_cannot_answer() {
 
 #[test]
 fn a_source_that_is_not_watched_is_told_apart_from_one_that_does_not_matter() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, other, apart) = (floats(&[2]), floats(&[2]), floats(&[2]));
     let mut tape = GradientTape::persistent();
     tape.watch((&x, &apart));
@@ -129,7 +129,7 @@ fn a_source_that_is_not_watched_is_told_apart_from_one_that_does_not_matter() {
 
 #[test]
 fn an_op_without_a_gradient_says_why() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([1.0f32, 3.0, 2.0]).unwrap();
     // The gradient of a loop that only the data end has none of its own: it says what to do.
     let mut outer = GradientTape::new();
@@ -161,7 +161,7 @@ fn an_op_without_a_gradient_says_why() {
 
 #[test]
 fn a_device_that_is_not_there_is_named() {
-    let _turn = alone();
+    let _context = own_context();
     let error = memory::info("gpu:0").unwrap_err().to_string();
     assert!(error.contains("gpu:0") && error.contains("cpu:0"), "{error}");
 }

@@ -12,10 +12,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use common::refused::floats;
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::{
-    Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable, cond, function,
-    host_callback, host_effect, name_scope, pure_callback, tensor, while_loop,
+    Context, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable, cond,
+    function, host_callback, host_effect, name_scope, pure_callback, tensor, while_loop,
 };
 
 fn values(tensor: &Tensor) -> Vec<f32> {
@@ -24,7 +24,7 @@ fn values(tensor: &Tensor) -> Vec<f32> {
 
 #[test]
 fn a_symbol_that_escapes_its_trace_is_refused_wherever_it_is_used() {
-    let _turn = alone();
+    let _context = own_context();
     let escaped: Arc<Mutex<Option<Tensor>>> = Arc::default();
     let to = escaped.clone();
     let f = function(move |x: Tensor| {
@@ -56,7 +56,7 @@ fn a_symbol_that_escapes_its_trace_is_refused_wherever_it_is_used() {
 
 #[test]
 fn reading_a_symbolic_value_points_at_cond_and_while_loop() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let sum = x.sum_all()?;
         match sum.scalar::<f32>()? > 0.0 {
@@ -96,13 +96,13 @@ static COUNTED: LazyLock<Counted> = LazyLock::new(|| {
 
 #[test]
 fn recursion_without_end_is_an_error_that_names_the_function() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     for _ in 0..2 {
         let error = ENDLESS.call(floats(&[2])).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Recursion { .. }), "{error}");
         let text = error.to_string();
-        assert!(text.contains("tests/bad_trace.rs") && text.contains("plain argument"), "{text}");
+        assert!(text.contains(file!()) && text.contains("plain argument"), "{text}");
         assert!(matches!(PING.call(floats(&[1])).unwrap_err().kind(), ErrorKind::Recursion { .. }));
     }
     tonnage::run_functions_eagerly(true);
@@ -142,14 +142,18 @@ static BY_EFFECT: LazyLock<Endless> = LazyLock::new(|| {
 
 #[test]
 fn recursion_through_a_callback_is_an_error_before_the_stack_overflows() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     for size in [2 << 20, 8 << 20] {
         for f in [&BY_CALLBACK, &BY_PURE, &BY_EFFECT] {
-            let run = || f.call(floats(&[2])).unwrap_err().to_string();
+            let context = Context::current();
+            let run = move || {
+                let _entered = context.enter();
+                f.call(floats(&[2])).unwrap_err().to_string()
+            };
             let text = std::thread::Builder::new().stack_size(size).spawn(run).unwrap().join();
             let text = text.unwrap();
-            assert!(text.contains("tests/bad_trace.rs") && text.contains("calls on"), "{text}");
+            assert!(text.contains(file!()) && text.contains("calls on"), "{text}");
         }
     }
     assert_eq!(in_use(), before);
@@ -157,7 +161,7 @@ fn recursion_through_a_callback_is_an_error_before_the_stack_overflows() {
 
 #[test]
 fn a_closure_that_fails_passes_its_error_on() {
-    let _turn = alone();
+    let _context = own_context();
     let fails = Arc::new(Mutex::new(true));
     let on = fails.clone();
     let f = function(move |x: Tensor| {
@@ -179,7 +183,7 @@ fn a_closure_that_fails_passes_its_error_on() {
 
 #[test]
 fn a_closure_that_panics_leaves_no_trace_on_the_stack() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     let panics = Arc::new(Mutex::new(true));
     let on = panics.clone();
@@ -198,10 +202,7 @@ fn a_closure_that_panics_leaves_no_trace_on_the_stack() {
         })
     });
     let outer = function(move |x: Tensor| inner.call(x)? + 1.0);
-    let quiet = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
     let caught = catch_unwind(AssertUnwindSafe(|| outer.call(floats(&[2]))));
-    std::panic::set_hook(quiet);
     assert!(caught.is_err());
     assert_eq!(in_use(), before);
     // Nothing is traced any more, no scope is open, no tape records.
@@ -215,7 +216,7 @@ fn a_closure_that_panics_leaves_no_trace_on_the_stack() {
 
 #[test]
 fn arguments_of_the_wrong_shape_name_the_op_and_its_line() {
-    let _turn = alone();
+    let _context = own_context();
     let weight = floats(&[3, 2]);
     let line = line!() + 1;
     let f = function(move |x: Tensor| x.matmul(&weight));

@@ -5,7 +5,7 @@
 mod common;
 
 use common::chain::{self, drawn};
-use common::{alone, call_checked, in_use};
+use common::{call_checked, in_use, own_context};
 use tonnage::{
     Bytes, DType, Dim, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable,
     Watched, function, memory,
@@ -58,7 +58,7 @@ fn trained(budget: Option<Bytes>) -> (Vec<f32>, Vec<Vec<f32>>, Bytes) {
 
 #[test]
 fn training_gives_the_same_bits_at_every_budget() {
-    let _turn = alone();
+    let _context = own_context();
     let (losses, values, unlimited) = trained(None);
     assert!(losses[19] < losses[0]);
     let mut last = unlimited;
@@ -74,7 +74,7 @@ fn training_gives_the_same_bits_at_every_budget() {
 
 #[test]
 fn what_a_budget_predicts_is_what_a_call_takes() {
-    let _turn = alone();
+    let _context = own_context();
     let weights = weights(16);
     let x = drawn([ROWS, WIDTH], 1.0);
     let unlimited = step(&weights).plan(&x).unwrap().peak();
@@ -90,7 +90,7 @@ fn what_a_budget_predicts_is_what_a_call_takes() {
 
 #[test]
 fn a_call_that_cannot_fit_is_refused_before_it_starts_and_the_least_budget_works() {
-    let _turn = alone();
+    let _context = own_context();
     let weights = weights(8);
     let before: Vec<Vec<f32>> =
         weights.iter().map(|w| w.read().unwrap().to_vec().unwrap()).collect();
@@ -105,7 +105,7 @@ fn a_call_that_cannot_fit_is_refused_before_it_starts_and_the_least_budget_works
     assert_eq!(*budget, "70KiB".parse().unwrap());
     assert_eq!(memory::info("cpu:0").unwrap().peak, held, "something ran: {error}");
     assert!(!shortage.holders.is_empty(), "{error}");
-    assert!(error.to_string().contains("tests/budget.rs"), "{error}");
+    assert!(error.to_string().contains(file!()), "{error}");
     for (w, old) in weights.iter().zip(before) {
         assert_eq!(w.read().unwrap().to_vec::<f32>().unwrap(), old);
     }
@@ -118,7 +118,7 @@ fn a_call_that_cannot_fit_is_refused_before_it_starts_and_the_least_budget_works
 
 #[test]
 fn the_price_curve_falls_in_bytes_and_rises_in_time() {
-    let _turn = alone();
+    let _context = own_context();
     let step = step(&weights(32));
     let x = drawn([ROWS, WIDTH], 1.0);
     let prices = step.prices(&x).unwrap();
@@ -148,7 +148,7 @@ fn largest_batch<F: Fn(Tensor) -> Result<Tensor>>(
 
 #[test]
 fn the_largest_batch_fits_and_one_more_does_not() {
-    let _turn = alone();
+    let _context = own_context();
     let pieces = largest_batch(step(&weights(4)), WIDTH, "256KiB");
     let exact = largest_batch(step(&weights(4)).exact(), WIDTH, "256KiB");
     let alone = largest_batch(step(&weights(4)).exact().no_spill(), WIDTH, "256KiB");
@@ -163,7 +163,7 @@ fn the_largest_batch_fits_and_one_more_does_not() {
 
 #[test]
 fn one_name_is_one_length_for_the_largest_batch_too() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|(x, y): (Tensor, Tensor)| (x * y)?.tanh()?.sum_all());
     // Made apart: the name alone says that they are the same.
     let spec = || Tensor::spec(DType::F32, [Dim::open("batch"), Dim::from(256)]);
@@ -173,14 +173,14 @@ fn one_name_is_one_length_for_the_largest_batch_too() {
 
 #[test]
 fn no_batch_at_all_is_none() {
-    let _turn = alone();
+    let _context = own_context();
     let spec = Tensor::spec(DType::F32, [Dim::open("batch"), Dim::from(WIDTH)]);
     assert_eq!(step(&weights(8)).max_batch(&spec, "4KiB").unwrap(), 0);
 }
 
 #[test]
 fn a_budget_that_makes_no_sense_is_refused_with_what_to_write_instead() {
-    let _turn = alone();
+    let _context = own_context();
     let of = |text: &str| step(&weights(2)).budget(text).map(|_| ()).unwrap_err().to_string();
     assert!(of("0").contains("a budget of 0 bytes"), "{}", of("0"));
     assert!(of("5 parsecs").contains("MiB"), "{}", of("5 parsecs"));

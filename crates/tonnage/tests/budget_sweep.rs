@@ -10,8 +10,8 @@
 
 mod common;
 
-use common::alone;
 use common::dice::{Dice, Seed};
+use common::own_context;
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Plan, Result, Tensor, Watched, fori_loop, function,
     map_fn, ones, scan,
@@ -95,7 +95,7 @@ fn planned(seed: u64) -> std::sync::Arc<Plan> {
 
 #[test]
 fn no_budget_passes_over_a_plan_that_fits_and_is_faster_soak() {
-    let _turn = alone();
+    let _context = own_context();
     let count = if std::env::var_os("TONNAGE_SOAK").is_some() { 400 } else { 12 };
     let mut points = 0;
     for seed in 0..count {

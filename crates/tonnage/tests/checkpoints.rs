@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::alone;
+use common::{folder, own_context, test_name};
 use tonnage::data::Dataset;
 use tonnage::io::{SafeTensors, TensorFile, save_npy_rows, save_safetensors};
 use tonnage::nn::Dense;
@@ -24,13 +24,6 @@ use tonnage::{Result, Tensor, Variable, tensor};
 const ROLE: &str = "TONNAGE_TEST_ROLE";
 const FOLDER: &str = "TONNAGE_TEST_FOLDER";
 const VALUES: [f32; 5] = [1.0, -2.0, 0.0, 3.5, 1e-3];
-
-fn folder(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("tonnage-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
-}
 
 fn names(folder: &Path) -> Vec<String> {
     let all = fs::read_dir(folder).unwrap();
@@ -64,7 +57,7 @@ fn at(step: u64) -> Position {
 #[test]
 fn role() {
     let Some(role) = std::env::var_os(ROLE) else { return };
-    let _turn = alone();
+    let _context = own_context();
     let folder = PathBuf::from(std::env::var_os(FOLDER).unwrap());
     let checkpoints = Checkpoints::new(&folder).keep(2);
     if role == "hold" {
@@ -90,7 +83,7 @@ fn ready() {
 
 fn child(folder: &Path, role: &str) -> Child {
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "role", "--nocapture"])
+        .args(["--exact", &test_name(module_path!(), "role"), "--nocapture"])
         .env(ROLE, role)
         .env(FOLDER, folder)
         .stdin(Stdio::piped())
@@ -109,7 +102,7 @@ fn kill(mut process: Child) {
 
 #[test]
 fn one_process_at_a_time_writes_to_a_folder_and_the_next_is_told_who_does() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("held");
     let holder = child(&folder, "hold");
     let own = variables(2.0);
@@ -135,7 +128,7 @@ fn one_process_at_a_time_writes_to_a_folder_and_the_next_is_told_who_does() {
 
 #[test]
 fn what_killed_processes_leave_is_removed_by_the_next_and_nothing_else_is() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("left");
     kill(child(&folder, "write"));
     let left = names(&folder);
@@ -184,7 +177,7 @@ fn offsets(path: &Path, text: &str) -> std::ops::Range<usize> {
 
 #[test]
 fn a_bit_that_changes_anywhere_in_a_checkpoint_is_an_error_and_changes_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("bits");
     let (saved, own) = (variables(1.0), variables(2.0));
     let checkpoints = Checkpoints::new(&folder).keep_best();
@@ -221,7 +214,7 @@ fn a_bit_that_changes_anywhere_in_a_checkpoint_is_an_error_and_changes_nothing()
 /// Every way in which a tensor comes out of a file as a whole; a file that another program wrote has no checksum, and is read.
 #[test]
 fn a_bit_that_changes_in_a_tensor_shows_wherever_it_is_read_whole() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("read");
     let path = folder.join("w.safetensors");
     let wrote = tensor(VALUES).unwrap();
@@ -264,7 +257,7 @@ fn a_bit_that_changes_in_a_tensor_shows_wherever_it_is_read_whole() {
 
 #[test]
 fn checkpoints_of_earlier_versions_have_no_checksum_and_are_restored() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("old");
     let header = r#"{"__metadata__":{"format":"tonnage checkpoint"},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
     let header = format!("{header:0$}", header.len().next_multiple_of(8));
@@ -285,7 +278,7 @@ fn checkpoints_of_earlier_versions_have_no_checksum_and_are_restored() {
 /// whatever ended the training.
 #[test]
 fn resuming_training_that_is_over_changes_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("over");
     let x = tonnage::ones([32, 2]).unwrap();
     let data = Dataset::of((x.clone(), x)).unwrap();

@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Folder, alone, in_use};
+use common::{Folder, in_use, own_context};
 use tonnage::data::{Dataset, Pipeline};
 use tonnage::io::{FileTensor, save_npy};
 use tonnage::{Bytes, DType, Elementwise, RandomKey, Tensor, memory, range, tensor};
@@ -26,7 +26,7 @@ fn flat(pipeline: &Pipeline<Tensor>) -> Vec<i64> {
 
 #[test]
 fn steps_give_what_their_names_say() {
-    let _turn = alone();
+    let _context = own_context();
     assert_eq!(flat(&count(5).skip(1).take(3)), [1, 2, 3]);
     assert_eq!(flat(&count(2).repeat(3)), [0, 1, 0, 1, 0, 1]);
     assert_eq!(all(&count(5).batch(2)), [vec![0, 1], vec![2, 3], vec![4]]);
@@ -46,7 +46,7 @@ fn steps_give_what_their_names_say() {
 
 #[test]
 fn a_shuffle_gives_every_element_once_and_another_order_each_time() {
-    let _turn = alone();
+    let _context = own_context();
     let make = || count(100).shuffle(20, RandomKey::new(3));
     let once = flat(&make());
     assert_eq!(once, flat(&make()), "a key repeats itself");
@@ -74,7 +74,7 @@ fn a_shuffle_gives_every_element_once_and_another_order_each_time() {
 
 #[test]
 fn elements_of_different_lengths_are_filled_up() {
-    let _turn = alone();
+    let _context = own_context();
     let lengths = |n: i64| Pipeline::from_fn(move || (0..n).map(|i| range(0i64, i + 1, 1)));
     let batches = lengths(3).padded_batch(2, -1i64);
     assert_eq!(all(&batches), [vec![0, -1, 0, 1], vec![0, 1, 2]]);
@@ -96,7 +96,7 @@ fn longer(n: usize) -> Pipeline<Tensor> {
 
 #[test]
 fn every_buffer_is_counted_and_bounded() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     let most = |pipeline: Pipeline<Tensor>| {
         memory::reset_peak("cpu:0").unwrap();
@@ -144,7 +144,7 @@ fn every_buffer_is_counted_and_bounded() {
 
 #[test]
 fn threads_keep_the_order_pass_errors_on_and_end_with_their_iterator() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     let slow = |x: Tensor| {
         // The first ones take longest.
@@ -183,7 +183,7 @@ fn threads_keep_the_order_pass_errors_on_and_end_with_their_iterator() {
 
 #[test]
 fn a_file_goes_through_the_memory_of_a_piece() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("pipeline");
     let path = folder.0.join("x.npy");
     let numbers = range(0i64, 100 * 1024, 1).unwrap().cast(DType::F64).unwrap();

@@ -10,7 +10,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::{
     Bytes, DType, Dim, Elementwise, ErrorKind, GradientTape, Graph, Reuse, Session, Tensor, Tree,
     Variable, cond, function, get_variable, memory, name_scope, ones, random_normal, tensor, zeros,
@@ -52,7 +52,7 @@ fn run_checked<T: Tree>(
 
 #[test]
 fn nothing_is_obtained_until_it_runs() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     let graph = Graph::new();
     let a = graph.placeholder("a", DType::F32, [1 << 20]).unwrap();
@@ -69,7 +69,7 @@ fn nothing_is_obtained_until_it_runs() {
 
 #[test]
 fn fetches_are_nested_and_only_what_they_need_is_run_and_fed() {
-    let _turn = alone();
+    let _context = own_context();
     let graph = Graph::new();
     let x = graph.placeholder("x", DType::F32, [2]).unwrap();
     let y = graph.placeholder("y", DType::F32, [2]).unwrap();
@@ -102,7 +102,7 @@ fn fetches_are_nested_and_only_what_they_need_is_run_and_fed() {
 
 #[test]
 fn what_is_a_recipe_is_fetched_without_bytes() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     let graph = Graph::new();
     let (large, read) = graph
@@ -125,7 +125,7 @@ fn what_is_a_recipe_is_fetched_without_bytes() {
 
 #[test]
 fn one_graph_serves_every_batch() {
-    let _turn = alone();
+    let _context = own_context();
     let graph = Graph::new();
     let batch = Dim::open("batch");
     let x = graph.placeholder("x", DType::F32, [batch, 2.into()]).unwrap();
@@ -170,7 +170,7 @@ fn one_graph_serves_every_batch() {
 
 #[test]
 fn mistakes_name_the_placeholder_or_the_variable() {
-    let _turn = alone();
+    let _context = own_context();
     let graph = Graph::new();
     let line = line!() + 1;
     let x = graph.placeholder("x", DType::F32, [2]).unwrap();
@@ -244,7 +244,7 @@ fn mistakes_name_the_placeholder_or_the_variable() {
 
 #[test]
 fn sessions_hold_values_of_their_own_and_free_them() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     let graphs = || memory::info("cpu:0").unwrap().graphs;
     let before = graphs();
@@ -301,7 +301,7 @@ const _: () = {
 
 #[test]
 fn variables_are_scoped_shared_and_initialized_from_one_another() {
-    let _turn = alone();
+    let _context = own_context();
     let graph = Graph::new();
     let all = graph
         .build(|| {
@@ -328,7 +328,7 @@ fn variables_are_scoped_shared_and_initialized_from_one_another() {
 
 #[test]
 fn functions_branches_and_outside_variables_are_part_of_a_graph() {
-    let _turn = alone();
+    let _context = own_context();
     let outside = Variable::new("outside", floats(&[10.0])).unwrap();
     let inner = function(|x: Tensor| x * Variable::new("inner", constant_two()?)?.read()?);
     fn constant_two() -> tonnage::Result<Tensor> {
@@ -357,7 +357,7 @@ fn functions_branches_and_outside_variables_are_part_of_a_graph() {
 
 #[test]
 fn a_build_that_fails_leaves_the_graph_usable() {
-    let _turn = alone();
+    let _context = own_context();
     let graph = Graph::new();
     let x = graph.placeholder("x", DType::F32, [2]).unwrap();
     let failed = graph.build(|| {

@@ -5,7 +5,7 @@
 mod common;
 
 use common::prints::{both, listening, number, taken};
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, checkpoint, cond, custom_gradient,
     function, host_callback, pure_callback, tensor, while_loop,
@@ -13,7 +13,7 @@ use tonnage::{
 
 #[test]
 fn gradients_pass_by_effects_which_still_run_once() {
-    let _turn = alone();
+    let _context = own_context();
     let seen = listening();
     let step = |x: Tensor| {
         let mut tape = GradientTape::new();
@@ -56,7 +56,7 @@ fn gradients_pass_by_effects_which_still_run_once() {
 
 #[test]
 fn a_callback_has_the_gradient_that_its_user_says_and_no_other() {
-    let _turn = alone();
+    let _context = own_context();
     let cube = |x: &Tensor| -> Result<Tensor> {
         Ok(pure_callback(&[x], &[number(DType::F32)], |args| {
             Ok(vec![tensor(args[0].scalar::<f32>()?.powi(3))?])
@@ -91,7 +91,7 @@ fn a_callback_has_the_gradient_that_its_user_says_and_no_other() {
 
 #[test]
 fn a_callback_with_an_effect_is_never_recomputed_for_a_gradient() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let mut tape = GradientTape::new();
         tape.watch(&x);
@@ -112,7 +112,7 @@ fn a_callback_with_an_effect_is_never_recomputed_for_a_gradient() {
 
 #[test]
 fn a_function_that_a_tape_looks_into_prints_once() {
-    let _turn = alone();
+    let _context = own_context();
     let seen = listening();
     let f = function(|x: Tensor| {
         x.print("x {}")?;
@@ -129,7 +129,7 @@ fn a_function_that_a_tape_looks_into_prints_once() {
 
 #[test]
 fn a_budget_recomputes_what_was_printed_and_prints_it_once() {
-    let _turn = alone();
+    let _context = own_context();
     let seen = listening();
     let values: Vec<f32> = (0..256 * 16).map(|i| (i % 17) as f32 / 17.0).collect();
     let x = tensor(values).unwrap().reshape([256, 16]).unwrap();

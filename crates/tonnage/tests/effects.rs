@@ -7,7 +7,7 @@ mod common;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use common::prints::{Seen, both, listening, number, taken};
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::{
     Bytes, Container, DType, Elementwise, ErrorKind, Function, Graph, Lent, Result, Session,
     Tensor, Variable, assert_all, assert_equal, assert_less, assert_shape, cond, function,
@@ -25,7 +25,7 @@ fn note(seen: &Seen, name: &'static str, x: &Tensor) -> Result<()> {
 
 #[test]
 fn effects_keep_the_order_of_the_program() {
-    let _turn = alone();
+    let _context = own_context();
     let seen = listening();
     let to = seen.clone();
     let program = move |x: Tensor| {
@@ -46,7 +46,7 @@ fn effects_keep_the_order_of_the_program() {
 
 #[test]
 fn effects_run_once_an_iteration_and_in_the_branch_that_is_taken() {
-    let _turn = alone();
+    let _context = own_context();
     let seen = listening();
     let to = seen.clone();
     let program = move |x: Tensor| {
@@ -95,7 +95,7 @@ fn effects_run_once_an_iteration_and_in_the_branch_that_is_taken() {
 
 #[test]
 fn a_callback_computes_on_its_own_and_its_results_come_back() {
-    let _turn = alone();
+    let _context = own_context();
     let doubled = function(|x: Tensor| x * 2.0);
     let double = Arc::new(Mutex::new(doubled));
     let program = move |x: Tensor| {
@@ -117,7 +117,7 @@ fn a_callback_computes_on_its_own_and_its_results_come_back() {
 
 #[test]
 fn what_a_callback_is_lent_is_no_copy() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let y = x.matmul(&x)?;
         let sum = host_callback(&[&y], &[number(DType::F32)], |args: &[Lent]| {
@@ -136,7 +136,7 @@ fn what_a_callback_is_lent_is_no_copy() {
 
 #[test]
 fn a_failed_assertion_leaves_variables_as_they_were() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", tensor([1.0f32, 2.0]).unwrap()).unwrap();
     let held = v.clone();
     let program = move |x: Tensor| {
@@ -178,7 +178,7 @@ fn a_failed_assertion_leaves_variables_as_they_were() {
 
 #[test]
 fn an_effect_that_looks_at_an_update_comes_after_it_and_before_the_next() {
-    let _turn = alone();
+    let _context = own_context();
     let seen = listening();
     let v = Variable::new("v", tensor(1.0f32).unwrap()).unwrap();
     let to = seen.clone();
@@ -199,7 +199,7 @@ fn an_effect_that_looks_at_an_update_comes_after_it_and_before_the_next() {
 
 #[test]
 fn a_callback_that_fails_or_panics_ends_the_call_and_not_the_program() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", tensor(1.0f32).unwrap()).unwrap();
     let held = v.clone();
     let how = Arc::new(Mutex::new(0));
@@ -246,7 +246,7 @@ fn a_callback_that_fails_or_panics_ends_the_call_and_not_the_program() {
 
 #[test]
 fn a_callback_never_waits_for_its_own_call() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", tensor(1.0f32).unwrap()).unwrap();
     let other = Variable::new("other", tensor(7.0f32).unwrap()).unwrap();
     let (held, read, free) = (v.clone(), v.clone(), other.clone());
@@ -274,7 +274,7 @@ fn a_callback_that_closes_what_its_own_call_writes_is_refused_and_closes_nothing
     thread_local! {
         static CONTAINER: Container = Container::new("weights");
     }
-    let _turn = alone();
+    let _context = own_context();
     let make = || Variable::new("v", tensor(1.0f32)?);
     let v = CONTAINER.with(|container| container.enter(make)).unwrap();
     let held = v.clone();
@@ -316,7 +316,7 @@ fn a_callback_that_closes_what_its_own_call_writes_is_refused_and_closes_nothing
 
 #[test]
 fn in_a_deferred_graph_an_effect_runs_with_what_it_looks_at() {
-    let _turn = alone();
+    let _context = own_context();
     let seen = listening();
     let graph = Graph::new();
     let x = graph.placeholder("x", DType::F32, [2]).unwrap();
@@ -340,7 +340,7 @@ fn in_a_deferred_graph_an_effect_runs_with_what_it_looks_at() {
 
 #[test]
 fn open_sizes_are_known_to_whom_they_are_lent_to() {
-    let _turn = alone();
+    let _context = own_context();
     let seen = listening();
     let f = function(|x: Tensor| {
         assert_shape(&x, &[Some(3), Some(2)], "three pairs")?;
@@ -358,7 +358,7 @@ fn open_sizes_are_known_to_whom_they_are_lent_to() {
 
 #[test]
 fn mistakes_are_errors_at_once() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([1.0f32, 2.0]).unwrap();
     let error = print("{} and {}", &[&x]).unwrap_err().to_string();
     assert!(error.contains("has 2 placeholders for 1 values"), "{error}");
@@ -372,7 +372,7 @@ fn mistakes_are_errors_at_once() {
 
 #[test]
 fn a_closure_is_freed_with_its_function_and_counted_while_it_lives() {
-    let _turn = alone();
+    let _context = own_context();
     let alive = Arc::new(());
     let weak = Arc::downgrade(&alive);
     let ballast = [0u8; 4096];

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{Conv, DType, Elementwise, Result, Tensor, Tree, function, random_normal, tensor};
 
 /// Numbers in memory: recipes would be written into the programs that read them.
@@ -26,7 +26,7 @@ fn joined<A: Tree>(f: impl Fn(A) -> Result<Tensor> + Copy + 'static, args: &A) -
 
 #[test]
 fn a_bias_and_an_activation_run_as_part_of_the_product() {
-    let _turn = alone();
+    let _context = own_context();
     // Tiles with a rest, several blocks of columns and of K, few rows, few columns, one number.
     let sizes =
         [(37, 50, 29), (30, 1100, 40), (20, 33, 1200), (3, 200, 70), (90, 3, 70), (1, 1, 1)];
@@ -49,7 +49,7 @@ fn a_bias_and_an_activation_run_as_part_of_the_product() {
 
 #[test]
 fn batches_are_finished_matrix_by_matrix() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |(x, w, b): (Tensor, Tensor, Tensor)| (x.matmul(&w)? + b)?.relu();
     let b = drawn(&[2, 3, 1, 20], DType::F32);
     // All alike; one right matrix for all; and batches that no single stride walks.
@@ -66,7 +66,7 @@ fn batches_are_finished_matrix_by_matrix() {
 
 #[test]
 fn convolutions_are_finished_too() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |(x, w, b): (Tensor, Tensor, Tensor)| (x.conv2d(&w, &Conv::valid())? + b)?.relu();
     let grouped =
         |(x, w, b): (Tensor, Tensor, Tensor)| (x.conv2d(&w, &Conv::valid().groups(2))? + b)?.relu();
@@ -82,7 +82,7 @@ fn convolutions_are_finished_too() {
 
 #[test]
 fn what_two_steps_would_round_twice_stays_two_steps() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |(x, w): (Tensor, Tensor)| x.matmul(&w)?.tanh();
     for dtype in [DType::F16, DType::BF16] {
         let args = (drawn(&[20, 30], dtype), drawn(&[30, 40], dtype));
@@ -92,7 +92,7 @@ fn what_two_steps_would_round_twice_stays_two_steps() {
 
 #[test]
 fn a_product_that_is_read_again_stays_as_it_is() {
-    let _turn = alone();
+    let _context = own_context();
     let both = |(x, w): (Tensor, Tensor)| {
         let y = x.matmul(&w)?;
         y.share().tanh()?.matmul(&y)

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::alone;
+use common::own_context;
 use tonnage::nn::{Activation, Dense, Layer, Mode, Parameters, Sequential};
 use tonnage::optim::Optimizer;
 use tonnage::{
@@ -53,7 +53,7 @@ fn planned_step() -> std::sync::Arc<Plan> {
 
 #[test]
 fn what_lives_at_the_peak_adds_up_by_kind_by_layer_and_by_line() {
-    let _turn = alone();
+    let _context = own_context();
     let plan = planned_step();
     let explained = plan.explain();
     let by_line: Bytes = explained.live_at_peak.iter().map(|holder| holder.bytes).sum();
@@ -76,7 +76,7 @@ fn what_lives_at_the_peak_adds_up_by_kind_by_layer_and_by_line() {
 
 #[test]
 fn gradients_and_optimizer_state_count_to_the_layer_of_what_they_are_of() {
-    let _turn = alone();
+    let _context = own_context();
     let plan = planned_step();
     let lines = plan.explain().steps;
     let of = |layer: &str| lines.iter().filter(|line| line.layer.as_deref() == Some(layer)).count();
@@ -86,7 +86,7 @@ fn gradients_and_optimizer_state_count_to_the_layer_of_what_they_are_of() {
 
 #[test]
 fn an_argument_that_is_moved_in_saves_what_was_said() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|(x, y): (Tensor, Tensor)| x.tanh()?.matmul(&y));
     let (x, y) = (resident(512, 512), resident(512, 256));
     let plan = f.plan(&(x.clone(), y.clone())).unwrap();
@@ -99,7 +99,7 @@ fn an_argument_that_is_moved_in_saves_what_was_said() {
 
 #[test]
 fn what_is_recomputed_saves_what_was_said() {
-    let _turn = alone();
+    let _context = own_context();
     let weights: Vec<Variable> = (0..4)
         .map(|i| {
             let (a, b) = if i % 2 == 0 { (64, 1024) } else { (1024, 64) };
@@ -142,7 +142,7 @@ fn what_is_recomputed_saves_what_was_said() {
 
 #[test]
 fn what_is_held_for_one_line_alone_saves_what_was_said_when_that_line_lets_go() {
-    let _turn = alone();
+    let _context = own_context();
     let w = resident(512, 512);
     let net = |reads: bool| {
         let w = w.clone();

@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close};
+use common::{call_checked, close, own_context};
 use tonnage::{
     Check, DType, Elementwise, ErrorKind, GradientTape, RandomKey, Result, Tensor, check_gradients,
     eye, function, tensor, zeros,
@@ -41,7 +41,7 @@ const SHAPES: [&[usize]; 6] = [&[90, 60], &[60, 90], &[33, 33], &[5, 3, 4], &[13
 
 #[test]
 fn q_and_r_multiply_back() {
-    let _turn = alone();
+    let _context = own_context();
     for dtype in [DType::F64, DType::F32] {
         for shape in SHAPES {
             let a = draw(1, shape, dtype);
@@ -56,7 +56,7 @@ fn q_and_r_multiply_back() {
 
 #[test]
 fn singular_vectors_multiply_back() {
-    let _turn = alone();
+    let _context = own_context();
     for dtype in [DType::F64, DType::F32] {
         for shape in SHAPES {
             let a = draw(2, shape, dtype);
@@ -75,7 +75,7 @@ fn singular_vectors_multiply_back() {
 
 #[test]
 fn eigenvectors_multiply_back() {
-    let _turn = alone();
+    let _context = own_context();
     for dtype in [DType::F64, DType::F32] {
         for shape in [&[33, 33][..], &[4, 5, 5], &[130, 130], &[1, 1], &[2, 2]] {
             let a = draw(3, shape, dtype);
@@ -94,7 +94,7 @@ fn eigenvectors_multiply_back() {
 /// Values whose squares are no numbers, equal values, and a matrix that falls apart into two.
 #[test]
 fn eigenvalues_of_any_size_are_found() {
-    let _turn = alone();
+    let _context = own_context();
     let a = draw(6, &[40, 40], DType::F64);
     let plain = values(&a.eigh().unwrap().0);
     for power in [600, -600] {
@@ -113,7 +113,7 @@ fn eigenvalues_of_any_size_are_found() {
 
 #[test]
 fn matrices_that_lack_a_rank_have_orthonormal_vectors_too() {
-    let _turn = alone();
+    let _context = own_context();
     let thin = draw(4, &[8, 2], DType::F64);
     let low = thin.matmul(&draw(5, &[2, 6], DType::F64)).unwrap();
     let nothing = zeros([4, 3]).unwrap().identity().unwrap();
@@ -143,7 +143,7 @@ fn matrices_that_lack_a_rank_have_orthonormal_vectors_too() {
 
 #[test]
 fn least_squares_leave_nothing_along_the_columns() {
-    let _turn = alone();
+    let _context = own_context();
     let (a, b) = (draw(6, &[3, 9, 4], DType::F64), draw(7, &[3, 9, 2], DType::F64));
     let x = a.lstsq(&b).unwrap();
     let left = (a.matmul(&x).unwrap() - &b).unwrap();
@@ -160,7 +160,7 @@ fn least_squares_leave_nothing_along_the_columns() {
 
 #[test]
 fn factorizations_are_planned_to_the_byte_and_agree_with_eager_mode() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |a: Tensor| -> Result<(Tensor, Tensor, Tensor)> {
         let mut tape = GradientTape::new();
         tape.watch(&a);
@@ -188,7 +188,7 @@ fn factorizations_are_planned_to_the_byte_and_agree_with_eager_mode() {
 
 #[test]
 fn transforms_go_there_and_back_along_any_axis_and_length() {
-    let _turn = alone();
+    let _context = own_context();
     for n in [1, 2, 6, 16, 97, 100, 210, 1009, 1024, 2 * 509] {
         let (x, y) = (draw(11, &[3, n, 2], DType::F64), draw(12, &[3, n, 2], DType::F64));
         let (re, im) = x.fft(&y, 1).unwrap();
@@ -215,7 +215,7 @@ fn transforms_go_there_and_back_along_any_axis_and_length() {
 
 #[test]
 fn transforms_are_planned_to_the_byte_and_take_only_their_tables() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |(x, y): (Tensor, Tensor)| -> Result<(Tensor, Tensor)> {
         let mut tape = GradientTape::new();
         tape.watch(&x);
@@ -234,7 +234,7 @@ fn transforms_are_planned_to_the_byte_and_take_only_their_tables() {
 
 #[test]
 fn matrices_and_signals_that_have_no_answer_are_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let mut bad = vec![1.0f32; 18];
     bad[13] = f32::NAN;
     let bad = tensor(bad).unwrap().reshape([2, 3, 3]).unwrap();

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Folder, alone, in_use};
+use common::{Folder, in_use, own_context};
 use tonnage::data::{Dataset, Feed, Pipeline};
 use tonnage::nn::{Activation, Apply, Dense, Embedding, Parameters, Sequential};
 use tonnage::optim::{Adafactor, LossScale, Optimizer};
@@ -49,7 +49,7 @@ fn batches(data: &Dataset<(Tensor, Tensor)>) -> Pipeline<(Tensor, Tensor)> {
 
 #[test]
 fn a_pipeline_is_learned_from_in_the_memory_predicted() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     {
         set_seed(1);
@@ -79,7 +79,7 @@ fn a_pipeline_is_learned_from_in_the_memory_predicted() {
 
 #[test]
 fn training_on_a_pipeline_goes_on_to_the_same_bits() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("fed");
     let data = points(330);
     let trained = |stop: Option<u64>, checkpoints: Option<Checkpoints>, resume: bool| {
@@ -112,7 +112,7 @@ fn training_on_a_pipeline_goes_on_to_the_same_bits() {
 
 #[test]
 fn what_data_hold_is_part_of_the_budget() {
-    let _turn = alone();
+    let _context = own_context();
     let data = points(128);
     let feed = || Pipeline::rows(&data).shuffle(100, RandomKey::new(5)).batch(32);
     let held: Bytes = feed().holds().unwrap().iter().map(|one| one.bytes).sum();
@@ -134,7 +134,7 @@ fn what_data_hold_is_part_of_the_budget() {
 
 #[test]
 fn pipelines_that_cannot_be_learned_from_are_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     {
         let run = |feed: Pipeline<(Tensor, Tensor)>| {
@@ -161,7 +161,7 @@ fn pipelines_that_cannot_be_learned_from_are_refused() {
 
 #[test]
 fn batches_of_different_lengths_have_plans_of_their_own() {
-    let _turn = alone();
+    let _context = own_context();
     // Row i has i % 13 + 1 numbers.
     let rows = || {
         Pipeline::from_fn(|| {
@@ -217,7 +217,7 @@ fn trained_on_words(
 
 #[test]
 fn rows_of_several_batches_change_the_rows_that_one_batch_of_all_would() {
-    let _turn = alone();
+    let _context = own_context();
     // A table with more rows than all parts use together, and one with fewer; by a rule that moves a row on while its gradient is 0.
     for (vocabulary, table) in [(5000i64, 5000 * 8 * 4u64), (20, 20 * 8 * 4)] {
         let of = |sizes, scale: Option<LossScale>| {
@@ -249,7 +249,7 @@ fn rows_of_several_batches_change_the_rows_that_one_batch_of_all_would() {
 
 #[test]
 fn a_rule_without_rows_takes_the_mean_of_all_batches_too() {
-    let _turn = alone();
+    let _context = own_context();
     let of =
         |sizes| trained_on_words(300, sizes, &Optimizer::new(Adafactor::default(), 0.01), None);
     let ((whole, _), (parts, history)) = (of((16, 1)), of((2, 8)));
@@ -261,7 +261,7 @@ fn a_rule_without_rows_takes_the_mean_of_all_batches_too() {
 
 #[test]
 fn a_dataset_counts_the_order_of_its_rows() {
-    let _turn = alone();
+    let _context = own_context();
     let (first, holds) = points(100).look(10).unwrap();
     assert_eq!(first.unwrap().0.shape().to_string(), "[10, 2]");
     assert_eq!(holds[0].bytes, Bytes::new(800).rounded());

@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Folder, alone, in_use};
+use common::{Folder, in_use, own_context};
 use tonnage::io::{
     Csv, FileTensor, Npz, Order, SafeTensors, parse_npy, read_idx, read_npy, save_idx, save_npy,
     save_npz, save_npz_deflated, save_raw, save_safetensors, save_sharded,
@@ -56,7 +56,7 @@ const NPY: [(&str, DType); 13] = [
 
 #[test]
 fn npy_files_of_every_dtype_are_read_and_written_as_numpy_writes_them() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("npy");
     let path = folder.0.join("x.npy");
     for (name, dtype) in NPY {
@@ -85,7 +85,7 @@ fn npy_files_of_every_dtype_are_read_and_written_as_numpy_writes_them() {
 
 #[test]
 fn columns_first_and_high_bytes_first_are_read_without_a_copy() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     memory::reset_peak("cpu:0").unwrap();
     let read = read_npy(numpy("columns_first.npy")).unwrap();
@@ -118,7 +118,7 @@ fn columns_first_and_high_bytes_first_are_read_without_a_copy() {
 
 #[test]
 fn npz_files_are_read_and_written_stored_and_deflated() {
-    let _turn = alone();
+    let _context = own_context();
     let stored = Npz::open(numpy("stored.npz")).unwrap();
     assert_eq!(stored.names().collect::<Vec<_>>(), ["x", "y"]);
     assert_eq!(numbers(&stored.read("x").unwrap()), counted(12));
@@ -157,7 +157,7 @@ fn npz_files_are_read_and_written_stored_and_deflated() {
 
 #[test]
 fn idx_and_raw_files_are_written_and_read_in_rows() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("raw");
     let path = folder.0.join("x");
     for dtype in [DType::U8, DType::I8, DType::I16, DType::I32, DType::F32, DType::F64] {
@@ -194,7 +194,7 @@ fn idx_and_raw_files_are_written_and_read_in_rows() {
 
 #[test]
 fn tables_of_numbers_are_read_and_written() {
-    let _turn = alone();
+    let _context = own_context();
     let table = Csv::new().header().dtype(DType::F64).read(numpy("table.csv")).unwrap();
     assert_eq!(table.to_vec2::<f64>().unwrap(), [[0.0, 0.25], [0.5, 0.75], [1.0, 1.25]]);
     assert_eq!(Csv::new().names(numpy("table.csv")).unwrap(), ["a", "b"]);
@@ -237,7 +237,7 @@ fn tables_of_numbers_are_read_and_written() {
 
 #[test]
 fn a_model_in_several_files_is_one_and_its_index_stays_in_its_folder() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("shards");
     let named: Vec<(String, Tensor)> =
         (0..5).map(|i| (format!("w{i}"), count(DType::F32, &[10 * (i + 1)]))).collect();
@@ -284,7 +284,7 @@ fn a_model_in_several_files_is_one_and_its_index_stays_in_its_folder() {
 /// What a save that ends in the middle leaves is the old model.
 #[test]
 fn a_model_in_several_files_that_cannot_be_saved_whole_leaves_the_old_one() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("half");
     let old = count(DType::F32, &[30]);
     let most = || "130B".parse().unwrap();
@@ -316,7 +316,7 @@ fn a_model_in_several_files_that_cannot_be_saved_whole_leaves_the_old_one() {
 /// What the ledger sees of a large model that is saved and loaded: it, and at most one of its tensors.
 #[test]
 fn saving_and_loading_take_one_tensor_above_the_model() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("above");
     let path = folder.0.join("w.safetensors");
     let made = |value: Option<f32>| -> Vec<Variable> {
@@ -370,7 +370,7 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn npy_files_that_lie_are_refused_without_taking_memory() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("npy-lies");
     let path = folder.0.join("x.npy");
     let with = |dict: &str, elements: usize| {
@@ -432,7 +432,7 @@ fn refused(path: &Path, bytes: &[u8]) {
 
 #[test]
 fn files_without_a_tensor_or_a_row_are_whole_or_not_there() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("none");
     let path = folder.0.join("none.safetensors");
     for notes in [&[][..], &[("why", "nothing was trained")]] {

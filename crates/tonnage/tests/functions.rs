@@ -12,7 +12,7 @@ mod common;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use common::{alone, call_checked, in_use};
+use common::{call_checked, in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Kind, Result, Reuse, Static, Tensor, Variable,
     constant, forget_variables, function, get_variable, memory, notices, ones, random_normal,
@@ -54,7 +54,7 @@ impl<T> NestedModel<T> {
 
 #[test]
 fn arguments_and_results_are_nested_as_they_come() {
-    let _turn = alone();
+    let _context = own_context();
     let apply = |layer: &Layer, x: Tensor| -> Result<Tensor> {
         let y = (x.matmul(&layer.weight)? * layer.scale)?;
         match &layer.bias {
@@ -99,7 +99,7 @@ fn arguments_and_results_are_nested_as_they_come() {
 
 #[test]
 fn a_map_is_in_the_order_of_its_keys_whatever_its_hasher() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|map: HashMap<String, Tensor>| {
         let mut keys: Vec<&String> = map.keys().collect();
         keys.sort();
@@ -117,7 +117,7 @@ fn a_map_is_in_the_order_of_its_keys_whatever_its_hasher() {
 
 #[test]
 fn plain_values_are_part_of_the_signature() {
-    let _turn = alone();
+    let _context = own_context();
     #[derive(Debug, Clone)]
     enum StaticChoice {
         Twice,
@@ -147,7 +147,7 @@ fn plain_values_are_part_of_the_signature() {
 
 #[test]
 fn variables_made_while_tracing_belong_to_the_function() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     let f = function(|x: Tensor| {
         let mut y = x;
@@ -182,7 +182,7 @@ fn variables_made_while_tracing_belong_to_the_function() {
 
 #[test]
 fn a_first_value_is_computed_when_it_is_needed() {
-    let _turn = alone();
+    let _context = own_context();
     let table = tensor(vec![vec![0.5f32; 64]; 64]).unwrap();
     let f = function(move |x: Tensor| {
         // Takes a matmul: no recipe, and nothing that tracing may run.
@@ -203,7 +203,7 @@ fn a_first_value_is_computed_when_it_is_needed() {
 
 #[test]
 fn variables_are_found_again_in_loops_branches_and_inner_functions() {
-    let _turn = alone();
+    let _context = own_context();
     let inner = function(|x: Tensor| {
         let v = Variable::new("inner", constant(2.0f32, ())?)?;
         x * v.read()?
@@ -238,7 +238,7 @@ fn variables_are_found_again_in_loops_branches_and_inner_functions() {
 
 #[test]
 fn get_variable_finds_the_functions_own_again() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let w = get_variable("only", Reuse::Never, || ones([1]))?;
         w.assign_add(&ones([1])?)?;
@@ -251,7 +251,7 @@ fn get_variable_finds_the_functions_own_again() {
 
 #[test]
 fn a_variable_that_changes_its_shape_or_never_ends_is_named() {
-    let _turn = alone();
+    let _context = own_context();
     let line = line!() + 2;
     let f = function(|(x, n): (Tensor, usize)| {
         let v = Variable::new("v", zeros([n])?)?;
@@ -288,7 +288,7 @@ fn a_variable_that_changes_its_shape_or_never_ends_is_named() {
 
 #[test]
 fn a_first_value_that_depends_on_arguments_or_effects_is_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| Variable::new("v", (&x * 2.0)?)?.read());
     let error = f.call(floats(&[1.0])).unwrap_err();
     assert!(error.to_string().contains("depends on an argument"), "{error}");
@@ -309,7 +309,7 @@ fn a_first_value_that_depends_on_arguments_or_effects_is_refused() {
 
 #[test]
 fn a_trace_that_fails_leaves_no_variables_behind() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let n = x.dim(0)?.known().unwrap_or(0);
         let w = get_variable("w", Reuse::Never, || ones([n]))?;
@@ -326,7 +326,7 @@ fn a_trace_that_fails_leaves_no_variables_behind() {
 
 #[test]
 fn a_constant_is_held_once_however_many_functions_capture_it() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     let size = Bytes::mib(64);
     let count = size.as_usize() / 4;
@@ -352,7 +352,7 @@ fn a_constant_is_held_once_however_many_functions_capture_it() {
 
 #[test]
 fn retracing_is_told_once_with_what_changed() {
-    let _turn = alone();
+    let _context = own_context();
     let heard: Arc<Mutex<Vec<String>>> = Arc::default();
     let to = heard.clone();
     notices::listen(move |notice| to.lock().unwrap().push(notice.to_string()));
@@ -383,7 +383,7 @@ fn retracing_is_told_once_with_what_changed() {
 
 #[test]
 fn functions_run_eagerly_where_they_are_told_to() {
-    let _turn = alone();
+    let _context = own_context();
     let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
     let to = seen.clone();
     let f = function(move |x: Tensor| {
@@ -409,7 +409,7 @@ fn functions_run_eagerly_where_they_are_told_to() {
 
 #[test]
 fn a_tape_around_a_call_sees_into_it() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", floats(&[3.0, 4.0])).unwrap();
     let v = w.clone();
     let f = function(move |x: Tensor| (x.square()? * v.read()?)?.sum_all());
@@ -429,7 +429,7 @@ fn a_tape_around_a_call_sees_into_it() {
 
 #[test]
 fn graphs_are_in_the_ledger_until_the_function_is_dropped() {
-    let _turn = alone();
+    let _context = own_context();
     let graphs = || {
         let info = memory::info("cpu:0").unwrap();
         let kind = info.by_kind.iter().find(|(kind, _)| *kind == Kind::Graph);
@@ -457,7 +457,7 @@ fn graphs_are_in_the_ledger_until_the_function_is_dropped() {
 
 #[test]
 fn another_random_batch_or_another_number_is_no_other_plan() {
-    let _turn = alone();
+    let _context = own_context();
     let step = |(x, rate): (Tensor, Tensor)| -> Result<(Tensor, Tensor)> {
         let rows = (x.tanh()? * &rate)?;
         Ok((rows.sum([0])?, rows))

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Tensor, Variable, function, random_normal, tensor,
 };
@@ -16,7 +16,7 @@ fn large() -> Tensor {
 
 #[test]
 fn a_chain_takes_its_input_and_its_output_and_nothing_else() {
-    let _turn = alone();
+    let _context = own_context();
     let x = large();
     let size = Bytes::of(300 * 400 * 4).rounded();
     let f = function(|x: Tensor| ((&x * &x)? * 2.0)? + 1.0);
@@ -30,7 +30,7 @@ fn a_chain_takes_its_input_and_its_output_and_nothing_else() {
 
 #[test]
 fn an_argument_that_is_given_up_holds_the_result() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| (x.square()? * 2.0)? + 1.0);
     f.call(large()).unwrap();
     let x = large();
@@ -43,7 +43,7 @@ fn an_argument_that_is_given_up_holds_the_result() {
 
 #[test]
 fn a_long_winded_function_and_a_compact_one_have_the_same_plan() {
-    let _turn = alone();
+    let _context = own_context();
     let x = large();
     let long = function(|x: Tensor| {
         let y = x.square()?;
@@ -66,7 +66,7 @@ fn a_long_winded_function_and_a_compact_one_have_the_same_plan() {
 
 #[test]
 fn softmax_holds_no_second_copy_of_its_input() {
-    let _turn = alone();
+    let _context = own_context();
     let x = large();
     let f = function(|x: Tensor| x.softmax(-1));
     let size = Bytes::of(300 * 400 * 4).rounded();
@@ -78,7 +78,7 @@ fn softmax_holds_no_second_copy_of_its_input() {
 
 #[test]
 fn an_update_is_one_pass_over_the_variable() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", large()).unwrap();
     let w = v.clone();
     let step = function(move |x: Tensor| {
@@ -135,7 +135,7 @@ fn by_hand(x: &Tensor, way: usize) -> tonnage::Result<Tensor> {
 
 #[test]
 fn softmax_by_hand_takes_no_more_than_the_op_and_a_number_a_row() {
-    let _turn = alone();
+    let _context = own_context();
     for sizes in [&[300usize, 400] as &[usize], &[8, 16], &[1, 100_000], &[6, 50, 700]] {
         let count: usize = sizes.iter().product();
         let values = random_normal([count], DType::F32).unwrap().to_vec::<f32>().unwrap();
@@ -166,7 +166,7 @@ fn softmax_by_hand_takes_no_more_than_the_op_and_a_number_a_row() {
 
 #[test]
 fn what_is_broadcast_at_the_end_is_never_narrow() {
-    let _turn = alone();
+    let _context = own_context();
     let row = tensor(vec![0.5f32; 64 * 1024]).unwrap();
     let f = function(|row: Tensor| (row.broadcast_to([16, 64 * 1024])?.exp()? * 2.0)? + 1.0);
     let plan = f.plan(&row).unwrap();
@@ -189,7 +189,7 @@ fn what_is_broadcast_at_the_end_is_never_narrow() {
 /// A view of a number is no number, whatever is computed with it.
 #[test]
 fn views_of_numbers_keep_their_shape() -> tonnage::Result<()> {
-    let _turn = alone();
+    let _context = own_context();
     let run = function(|x: Tensor| {
         let wide = ((&x).sin()?.reshape([1, 1])? * 2.0)?;
         let more = ((&x + 1.0)?.expand_dims(0)? * &x)?;

@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::alone;
+use common::own_context;
 use tonnage::{
     Attention, Bytes, DType, Elementwise, ErrorKind, Result, Tensor, function, grad_wrt, jvp,
     tensor, value_and_grad_wrt, vjp,
@@ -294,7 +294,7 @@ fn expected(op: &Op, axis: i64, x: &[f64], g: &[f64]) -> Made {
 
 #[test]
 fn no_op_of_powers_loses_digits_beside_large_logits() {
-    let _turn = alone();
+    let _context = own_context();
     let mut wrong = Wrong::default();
     for op in OPS {
         for (dtype, axis) in DTYPES.iter().flat_map(|d| op.axes.iter().map(|a| (*d, *a))) {
@@ -381,7 +381,7 @@ fn attended(q: &[f64], k: &[f64], v: &[f64], mask: &[f64], g: &[f64]) -> [Vec<f6
 
 #[test]
 fn attention_loses_no_digits_beside_large_scores() {
-    let _turn = alone();
+    let _context = own_context();
     let mut wrong = Wrong::default();
     let numbers =
         |count: usize, by: usize| (0..count).map(|i| ((i * by) % 5) as f64 - 2.0).collect();

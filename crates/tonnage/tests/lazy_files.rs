@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Folder, alone, call_checked, in_use};
+use common::{Folder, call_checked, in_use, own_context};
 use tonnage::io::{FileTensor, Order, TensorFile, read_npy, save_npy, save_raw, save_safetensors};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Part, Result, Tensor, Variable, fori_loop, function,
@@ -37,7 +37,7 @@ fn taken<R>(f: impl FnOnce() -> R) -> (R, Bytes) {
 
 #[test]
 fn ops_of_a_file_give_the_bits_of_the_tensor_in_memory_and_hold_none_of_it() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy");
     let (lazy, whole) = both(&folder.0, "x", &[700, 1000]);
     assert!(lazy.is_recipe());
@@ -65,7 +65,7 @@ fn ops_of_a_file_give_the_bits_of_the_tensor_in_memory_and_hold_none_of_it() {
 
 #[test]
 fn products_with_files_on_either_side_give_the_bits_of_those_in_memory() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-matmul");
     // Sizes around those of panels and blocks, rows that are read together, and all four ways to lie.
     for (i, shape) in [[600, 515], [515, 600], [4099, 33], [300, 300]].into_iter().enumerate() {
@@ -93,7 +93,7 @@ fn products_with_files_on_either_side_give_the_bits_of_those_in_memory() {
 
 #[test]
 fn products_in_pieces_have_the_bits_of_the_whole_and_take_a_part_of_the_file() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-pieces");
     let numbers = |shape: &[usize]| (random_normal(shape, DType::F32).unwrap() + 0.0).unwrap();
     // Rows that are cut, K that is cut, both, in each order, for all threads or for each; with a few rows or columns, and with more.
@@ -124,7 +124,7 @@ fn products_in_pieces_have_the_bits_of_the_whole_and_take_a_part_of_the_file() {
 
 #[test]
 fn one_matrix_for_a_batch_is_read_once_and_two_files_are_multiplied() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-shared");
     let (w, whole) = both(&folder.0, "w", &[700, 500]);
     let (v, whole_v) = both(&folder.0, "v", &[500, 300]);
@@ -154,7 +154,7 @@ fn one_matrix_for_a_batch_is_read_once_and_two_files_are_multiplied() {
 
 #[test]
 fn a_plan_counts_what_iterations_read_and_how_long_that_takes() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-iterations");
     let (lazy, _) = both(&folder.0, "x", &[300, 400]);
     let once = Bytes::of(300 * 400 * 4);
@@ -172,7 +172,7 @@ fn a_plan_counts_what_iterations_read_and_how_long_that_takes() {
 
 #[test]
 fn half_precision_and_batches_of_matrices_are_multiplied_from_files() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-batch");
     let path = folder.0.join("x.safetensors");
     let batch = random_normal([5, 300, 260], DType::F32).unwrap();
@@ -192,7 +192,7 @@ fn half_precision_and_batches_of_matrices_are_multiplied_from_files() {
 
 #[test]
 fn rows_of_a_table_in_a_file_are_read_where_they_are_wanted() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-gather");
     let (table, whole) = both(&folder.0, "table", &[5000, 128]);
     let rows = tensor([[4999i64, 0, 17], [17, 2500, 1]]).unwrap();
@@ -218,7 +218,7 @@ fn rows_of_a_table_in_a_file_are_read_where_they_are_wanted() {
 #[cfg(unix)]
 #[test]
 fn a_mapped_file_gives_the_same_bits_and_what_cannot_be_mapped_says_so() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-mapped");
     let (_, whole) = both(&folder.0, "x", &[600, 500]);
     let file = FileTensor::npy(folder.0.join("x.npy")).unwrap();
@@ -247,7 +247,7 @@ fn a_mapped_file_gives_the_same_bits_and_what_cannot_be_mapped_says_so() {
 
 #[test]
 fn other_orders_and_byte_orders_are_converted_on_reading() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-order");
     let path = folder.0.join("raw");
     let x = random_normal([90, 130, 7], DType::F32).unwrap();
@@ -274,7 +274,7 @@ fn other_orders_and_byte_orders_are_converted_on_reading() {
 
 #[test]
 fn reductions_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-transposed");
     let path = folder.0.join("raw");
     let x = (random_normal([70, 90, 130], DType::F32).unwrap() + 0.0).unwrap();
@@ -317,7 +317,7 @@ fn reductions_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
 
 #[test]
 fn a_function_reads_its_weights_from_files_in_just_the_memory_predicted() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-plan");
     let layers: Vec<(Tensor, Tensor)> =
         (0..4).map(|i| both(&folder.0, &format!("w{i}"), &[512, 512])).collect();
@@ -343,7 +343,7 @@ fn a_function_reads_its_weights_from_files_in_just_the_memory_predicted() {
 
 #[test]
 fn an_op_that_needs_a_file_whole_has_it_until_its_last_use() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-whole");
     let (a, whole_a) = both(&folder.0, "a", &[256, 256]);
     let (b, whole_b) = both(&folder.0, "b", &[256, 256]);
@@ -366,7 +366,7 @@ fn an_op_that_needs_a_file_whole_has_it_until_its_last_use() {
 
 #[test]
 fn a_variable_that_starts_in_a_file_stays_there_until_it_is_written() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-variable");
     let (lazy, whole) = both(&folder.0, "v", &[512, 512]);
     let before = in_use();
@@ -382,7 +382,7 @@ fn a_variable_that_starts_in_a_file_stays_there_until_it_is_written() {
 
 #[test]
 fn results_of_files_are_saved_a_piece_at_a_time() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-save");
     let (lazy, whole) = both(&folder.0, "x", &[500, 1000]);
     let path = folder.0.join("y.npy");
@@ -408,7 +408,7 @@ fn results_of_files_are_saved_a_piece_at_a_time() {
 
 #[test]
 fn a_file_that_shrinks_while_it_is_read_is_an_error_of_every_op_and_leaves_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-shrinks");
     let (lazy, _) = both(&folder.0, "x", &[1000, 1000]);
     let path = folder.0.join("x.npy");
@@ -448,7 +448,7 @@ fn a_file_that_shrinks_while_it_is_read_is_an_error_of_every_op_and_leaves_nothi
 
 #[test]
 fn a_limit_holds_while_a_file_that_is_larger_goes_through() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-limit");
     let (lazy, whole) = both(&folder.0, "x", &[4000, 1000]);
     let (sum, rows) = (whole.sum_all().unwrap(), whole.mean(1).unwrap());
@@ -465,7 +465,7 @@ fn a_limit_holds_while_a_file_that_is_larger_goes_through() {
 
 #[test]
 fn a_conversion_tells_how_far_it_is() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lazy-convert");
     let (_, whole) = both(&folder.0, "x", &[700, 900]);
     let told = Arc::new(AtomicU64::new(0));

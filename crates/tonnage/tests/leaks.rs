@@ -10,7 +10,7 @@
 mod common;
 
 use common::draw::{bits, for_every_sample, mark};
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, GradientTape, Result, Tensor, Variable, constant,
     function, memory, random_normal, tensor, while_loop,
@@ -73,7 +73,7 @@ fn borrowed(inputs: &[Array]) -> Args<'_> {
 
 #[test]
 fn an_eager_op_that_is_refused_memory_leaks_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     for_every_sample(|op, sample, inputs| {
         for aux in [false, true] {
             let asked = requests(|| eagerly(op, sample, borrowed(inputs), aux))?;
@@ -137,7 +137,7 @@ impl Planned {
 
 #[test]
 fn a_planned_op_that_is_refused_memory_leaks_nothing_and_writes_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     for_every_sample(|op, sample, inputs| {
         for (aux, donated) in [(false, false), (true, false), (false, true), (true, true)] {
             let mine = copies(inputs);
@@ -158,7 +158,7 @@ fn a_planned_op_that_is_refused_memory_leaks_nothing_and_writes_nothing() {
 
 #[test]
 fn a_planned_op_gives_the_bits_of_the_eager_one_in_just_the_memory_predicted() {
-    let _turn = alone();
+    let _context = own_context();
     for_every_sample(|op, sample, inputs| {
         for (aux, donated) in [(false, false), (true, false), (false, true), (true, true)] {
             let eager = eagerly(op, sample, borrowed(inputs), aux).map_err(|e| e.to_string())?;
@@ -227,7 +227,7 @@ fn values(variable: &Variable) -> Vec<f32> {
 
 #[test]
 fn a_planned_training_step_that_is_refused_memory_leaves_the_variables_as_they_were() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     {
         let (w, b, x) = layer();
@@ -248,7 +248,7 @@ fn a_planned_training_step_that_is_refused_memory_leaves_the_variables_as_they_w
 
 #[test]
 fn an_eager_training_step_that_is_refused_memory_leaks_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     {
         let (w, b, x) = layer();
@@ -270,7 +270,7 @@ fn an_eager_training_step_that_is_refused_memory_leaks_nothing() {
 
 #[test]
 fn a_variable_whose_update_is_refused_keeps_its_value() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     {
         let snapshot_of = |v: &Variable| v.read().unwrap();
@@ -314,7 +314,7 @@ fn loop_gradient(h: &Tensor, w: &Tensor) -> Result<(Tensor, Tensor)> {
 
 #[test]
 fn the_gradient_of_a_loop_that_is_refused_memory_leaks_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     {
         let (h, w) = (resident([4, 16]), resident([16, 16]));

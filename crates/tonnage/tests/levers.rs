@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Function, GradientTape, Loop, Result, Tensor, Variable,
     Watched, concat, function, ones, random_normal, random_uniform, set_seed, tensor,
@@ -59,7 +59,7 @@ fn recurrent(
 
 #[test]
 fn a_budget_says_how_many_checkpoints_a_loop_has_and_the_bits_stay() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(5);
     let w = Variable::new("w", drawn(&[16, 16], 0.2)).unwrap();
     let xs = drawn(&[200, 32, 16], 1.0);
@@ -96,7 +96,7 @@ fn a_budget_says_how_many_checkpoints_a_loop_has_and_the_bits_stay() {
 
 #[test]
 fn a_number_of_checkpoints_that_was_set_by_hand_is_respected() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(5);
     let w = Variable::new("w", drawn(&[16, 16], 0.2)).unwrap();
     let xs = drawn(&[100, 32, 16], 1.0);
@@ -174,7 +174,7 @@ fn batch() -> (Tensor, Tensor) {
 
 #[test]
 fn the_batch_in_pieces_is_close_to_the_whole_in_just_the_memory_predicted() {
-    let _turn = alone();
+    let _context = own_context();
     for dropout in [false, true] {
         let args = batch();
         let whole = Net::new(12);
@@ -210,7 +210,7 @@ fn the_batch_in_pieces_is_close_to_the_whole_in_just_the_memory_predicted() {
 
 #[test]
 fn budgets_that_take_the_same_point_give_the_same_bits() {
-    let _turn = alone();
+    let _context = own_context();
     let args = batch();
     let unlimited = Net::new(8).step(false).plan(&args).unwrap();
     let peak =
@@ -227,7 +227,7 @@ fn budgets_that_take_the_same_point_give_the_same_bits() {
 
 #[test]
 fn exact_forbids_pieces_and_the_error_says_that_they_would_help() {
-    let _turn = alone();
+    let _context = own_context();
     let args = batch();
     let unlimited = Net::new(12).step(false).plan(&args).unwrap();
     let (whole, exact) = (Net::new(12), Net::new(12));
@@ -264,7 +264,7 @@ fn figure(help: &str, lever: &str) -> Bytes {
 
 #[test]
 fn a_refusal_names_every_lever_that_is_not_allowed_with_what_would_do_then() {
-    let _turn = alone();
+    let _context = own_context();
     let args = batch();
     let plain = || Net::new(12).step(false).exact().no_spill();
     let (least, help) = refused(&plain().budget("64KiB").unwrap().plan(&args).unwrap_err());
@@ -290,7 +290,7 @@ fn a_refusal_names_every_lever_that_is_not_allowed_with_what_would_do_then() {
 
 #[test]
 fn an_op_that_mixes_the_batch_keeps_it_whole() {
-    let _turn = alone();
+    let _context = own_context();
     let normal: fn(&Tensor) -> Result<Tensor> = |x| {
         let centred = (x - x.mean_keep(0)?)?;
         let deviation = ((&centred).square()?.mean_keep(0)? + 1e-5)?.rsqrt()?;
@@ -326,7 +326,7 @@ fn an_op_that_mixes_the_batch_keeps_it_whole() {
 
 #[test]
 fn images_reductions_of_every_kind_and_values_that_are_only_read_go_through_pieces() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(21);
     let filters = Variable::new("f", drawn(&[3, 3, 2, 6], 0.3)).unwrap();
     let table = drawn(&[10, 5], 1.0);
@@ -363,7 +363,7 @@ fn images_reductions_of_every_kind_and_values_that_are_only_read_go_through_piec
 
 #[test]
 fn the_batch_is_cut_beside_and_across_values_whose_size_the_data_decide() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(5);
     let weights = Variable::new("w", drawn(&[WIDTH, WIDTH], 0.3)).unwrap();
     // The mask selects rows that every piece reads, rows that none does, or sizes alone.
@@ -429,7 +429,7 @@ fn wide(
 
 #[test]
 fn values_are_stored_in_bf16_only_where_that_is_allowed() {
-    let _turn = alone();
+    let _context = own_context();
     let weights = || -> Vec<Variable> {
         set_seed(13);
         let w = |i| Variable::new(&format!("w{i}"), drawn(&[192, 192], 0.07)).unwrap();

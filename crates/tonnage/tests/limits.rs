@@ -5,10 +5,10 @@
 
 mod common;
 
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::{
-    Bytes, DType, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable,
-    Watched, function, memory, range, set_seed, tensor,
+    Bytes, Context, DType, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor,
+    Variable, Watched, function, memory, range, set_seed, tensor,
 };
 
 const KIB: u64 = 1024;
@@ -98,7 +98,7 @@ fn trained(limit: Option<u64>) -> (Vec<f32>, Vec<Vec<f32>>, usize) {
 
 #[test]
 fn a_function_without_a_budget_is_planned_into_what_the_limit_leaves() {
-    let _turn = alone();
+    let _context = own_context();
     let (losses, values, recomputed) = trained(None);
     assert_eq!(recomputed, 0);
     for percent in [100, 80, 60, 55] {
@@ -111,7 +111,7 @@ fn a_function_without_a_budget_is_planned_into_what_the_limit_leaves() {
 
 #[test]
 fn what_a_call_takes_under_a_limit_is_what_its_plan_says() {
-    let _turn = alone();
+    let _context = own_context();
     let step = step(&weights(16));
     let x = numbers(512, WIDTH, 5);
     let free = step.plan(&x).unwrap();
@@ -136,7 +136,7 @@ fn what_a_call_takes_under_a_limit_is_what_its_plan_says() {
 
 #[test]
 fn what_is_reserved_stays_within_a_budget_whatever_is_warm() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(512, WIDTH, 5);
     let free = step(&weights(16)).plan(&x).unwrap();
     let step = step(&weights(16)).budget(Bytes::new(free.peak().get() * 6 / 10)).unwrap();
@@ -159,7 +159,7 @@ fn what_is_reserved_stays_within_a_budget_whatever_is_warm() {
 
 #[test]
 fn a_limit_that_moves_by_a_few_bytes_is_not_another_plan() {
-    let _turn = alone();
+    let _context = own_context();
     let step = step(&weights(16));
     let x = numbers(512, WIDTH, 5);
     let obtains = step.plan(&x).unwrap().obtains().get();
@@ -180,7 +180,7 @@ fn a_limit_that_moves_by_a_few_bytes_is_not_another_plan() {
 
 #[test]
 fn the_smaller_of_budget_and_limit_counts() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(512, WIDTH, 5);
     let free = step(&weights(16)).plan(&x).unwrap();
     let budget = Bytes::new(free.peak().get() * 7 / 10);
@@ -199,7 +199,7 @@ fn the_smaller_of_budget_and_limit_counts() {
 /// What was planned for the same room by other levers is not taken.
 #[test]
 fn plans_under_a_limit_follow_what_is_allowed() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(512, WIDTH, 5);
     fn least<F: Fn(Tensor) -> Result<Tensor>>(
         step: &Function<Tensor, Tensor, F>,
@@ -228,7 +228,7 @@ fn plans_under_a_limit_follow_what_is_allowed() {
 #[test]
 fn a_call_that_the_limit_leaves_no_room_for_is_refused_before_it_starts_and_the_least_limit_works()
 {
-    let _turn = alone();
+    let _context = own_context();
     let weights = weights(8);
     let step = step(&weights);
     let x = numbers(512, WIDTH, 5);
@@ -247,7 +247,7 @@ fn a_call_that_the_limit_leaves_no_room_for_is_refused_before_it_starts_and_the_
     // 320 KiB on one line of this file, and the inputs of the call are not among them.
     let line = &shortage.holders[0];
     assert_eq!((line.bytes, line.buffers), (Bytes::new(320 * KIB), 20), "{error}");
-    assert!(line.what.contains("tests/limits.rs"), "{error}");
+    assert!(line.what.contains(file!()), "{error}");
     for (w, old) in weights.iter().zip(&before) {
         assert_eq!(w.read().unwrap().to_vec::<f32>().unwrap(), *old);
     }
@@ -263,7 +263,7 @@ fn a_call_that_the_limit_leaves_no_room_for_is_refused_before_it_starts_and_the_
 
 #[test]
 fn eager_tensors_leave_memory_under_a_limit_and_come_back_as_they_were() {
-    let _turn = alone();
+    let _context = own_context();
     let started = in_use();
     let many = || -> Vec<Tensor> { (0..16).map(|i| numbers(256, 128, i)).collect() };
     let sums = |tensors: &[Tensor]| -> Vec<f32> {
@@ -297,7 +297,7 @@ fn eager_tensors_leave_memory_under_a_limit_and_come_back_as_they_were() {
 
 #[test]
 fn a_recipe_that_became_resident_leaves_first_and_is_recomputed() {
-    let _turn = alone();
+    let _context = own_context();
     let drawn = range(0.0f32, 1024.0, 1.0).unwrap().reshape([32, 32]).unwrap();
     let wide = range(0.0f32, 32_768.0, 1.0).unwrap().reshape([32, 1024]).unwrap();
     let other = numbers(256, 128, 1);
@@ -317,7 +317,7 @@ fn a_recipe_that_became_resident_leaves_first_and_is_recomputed() {
 
 #[test]
 fn an_eager_tape_trains_under_a_limit_to_the_same_bits() {
-    let _turn = alone();
+    let _context = own_context();
     let run = |limit: Option<u64>| {
         set_seed(3);
         let weights = weights(6);
@@ -350,7 +350,7 @@ fn an_eager_tape_trains_under_a_limit_to_the_same_bits() {
 
 #[test]
 fn variables_that_left_memory_are_updated_where_they_come_back() {
-    let _turn = alone();
+    let _context = own_context();
     let limited = Limited::leaving(Bytes::new(4 * 128 * KIB));
     let variables: Vec<Variable> =
         (0..8).map(|i| Variable::new(&format!("v{i}"), numbers(256, 128, i)).unwrap()).collect();
@@ -373,7 +373,7 @@ fn variables_that_left_memory_are_updated_where_they_come_back() {
 
 #[test]
 fn what_cannot_be_evicted_is_still_an_error_and_leaks_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     {
         let _limited = Limited::leaving(Bytes::new(3 * 128 * KIB));
@@ -388,7 +388,7 @@ fn what_cannot_be_evicted_is_still_an_error_and_leaks_nothing() {
 
 #[test]
 fn threads_that_share_tensors_under_a_limit_neither_wait_for_ever_nor_differ() {
-    let _turn = alone();
+    let _context = own_context();
     let tensors: Vec<Tensor> = (0..12).map(|i| numbers(128, 128, i)).collect();
     let work = |at: usize| -> Vec<f32> {
         let pick = |i: usize| &tensors[(at * 5 + i * 7) % tensors.len()];
@@ -410,8 +410,14 @@ fn threads_that_share_tensors_under_a_limit_neither_wait_for_ever_nor_differ() {
         Limited::to(most)
     };
     let got: Vec<Vec<f32>> = std::thread::scope(|scope| {
-        let work = &work;
-        let threads: Vec<_> = (0..4).map(|at| scope.spawn(move || work(at))).collect();
+        let work = |at| {
+            let (work, context) = (&work, Context::current());
+            scope.spawn(move || {
+                let _entered = context.enter();
+                work(at)
+            })
+        };
+        let threads: Vec<_> = (0..4).map(work).collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
     for (a, b) in got.iter().flatten().zip(free.iter().flatten()) {

@@ -6,8 +6,8 @@ mod common;
 
 use std::sync::Arc;
 
-use common::alone;
 use common::draw::{bits, for_every_sample, mark};
+use common::own_context;
 use tonnage::Bytes;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::row::{Mem, OpDef, Sample};
@@ -65,7 +65,7 @@ fn planned(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<
 
 #[test]
 fn every_op_gives_the_same_bits_in_place_of_a_longer_storage() {
-    let _turn = alone();
+    let _context = own_context();
     for_every_sample(|op, sample, inputs| {
         let beside = || -> Result<Vec<Vec<u8>>, String> {
             let copies = inputs.iter().map(|a| Arg::Owned(a.copied(mark(), "test").unwrap()));

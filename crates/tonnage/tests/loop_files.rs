@@ -4,9 +4,9 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cell::Cell;
 
-use common::{alone, call_checked, close, in_use};
+use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, Elementwise, ErrorKind, Function, GradientTape, Loop, Result, Tensor, Variable,
     function, tensor,
@@ -66,7 +66,7 @@ fn planned(options: Loop, end: End) -> Gradients {
 
 #[test]
 fn states_in_a_file_give_the_gradients_of_states_in_memory() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, w) = (start(50), start(50));
     for end in
         [0, 1, 2, 3, 40].map(End::Iterations).into_iter().chain([0.0, 0.01, 5.0].map(End::Data))
@@ -83,7 +83,7 @@ fn states_in_a_file_give_the_gradients_of_states_in_memory() {
 
 #[test]
 fn memory_does_not_depend_on_the_iterations_and_the_file_is_as_long_as_was_said() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, w) = (start(1000), start(1000));
     let mut peaks = Vec::new();
     for iterations in [10, 300] {
@@ -107,7 +107,7 @@ fn memory_does_not_depend_on_the_iterations_and_the_file_is_as_long_as_was_said(
 
 #[test]
 fn a_loop_inside_of_a_loop_writes_a_file_each_iteration() {
-    let _turn = alone();
+    let _context = own_context();
     let nested = |spill: bool| {
         let options = move || if spill { Loop::new().spill() } else { Loop::new() };
         function(move |x: Tensor| {
@@ -129,33 +129,35 @@ fn a_loop_inside_of_a_loop_writes_a_file_each_iteration() {
 
 #[test]
 fn a_loop_without_a_gradient_writes_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| Loop::new().spill().fori_loop(0, 9, x, |_, y| y.sin()));
     assert_eq!(f.plan(&start(64)).unwrap().spilled(), Bytes::ZERO);
 }
 
-static STOP: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    static STOP: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A call that is asked to stop, which it would not without.
 fn stopped<A: tonnage::Tree, R: tonnage::Tree + std::fmt::Debug, F: Fn(A) -> Result<R>>(
     f: &Function<A, R, F>,
     arguments: impl Fn() -> A,
 ) {
-    tonnage::bind::set_question(|| STOP.load(Ordering::Relaxed));
-    STOP.store(true, Ordering::Relaxed);
+    tonnage::bind::set_question(|| STOP.get());
+    STOP.set(true);
     // The first call traces: constants of the program stay with the function.
     let in_use = [0, 1].map(|_| {
         let error = f.call(arguments()).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Interrupted), "{error}");
         in_use()
     });
-    STOP.store(false, Ordering::Relaxed);
+    STOP.set(false);
     assert_eq!(in_use[0], in_use[1]);
 }
 
 #[test]
 fn a_loop_that_does_not_end_stops_where_the_host_asks_for_it() {
-    let _turn = alone();
+    let _context = own_context();
     let endless = |x: Tensor| tonnage::while_loop(x, |_| tensor(true), |x| x * 0.5);
     stopped(&function(endless), || start(20_000));
 }
@@ -163,7 +165,7 @@ fn a_loop_that_does_not_end_stops_where_the_host_asks_for_it() {
 #[test]
 fn a_call_that_is_stopped_leaves_variables_as_they_were_and_a_loop_of_updates_after_a_whole_iteration()
  {
-    let _turn = alone();
+    let _context = own_context();
     let [one, two] =
         ["one", "two"].map(|name| Variable::new(name, tensor(0.0f64).unwrap()).unwrap());
     let number = |v: &Variable| v.read().unwrap().scalar::<f64>().unwrap();

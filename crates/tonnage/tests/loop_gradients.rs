@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close};
+use common::{call_checked, close, own_context};
 use tonnage::{
     DType, Dim, Elementwise, Function, GradientTape, Loop, Result, Tensor, Variable, cond,
     constant, fori_loop, function, map_fn, random_normal, tensor, while_loop,
@@ -59,7 +59,7 @@ fn with(max_checkpoints: Option<usize>, reverse: bool) -> Loop {
 
 #[test]
 fn a_scan_has_gradients_of_rows_of_states_and_of_what_it_reads() {
-    let _turn = alone();
+    let _context = own_context();
     fn step(h: Tensor, x: Tensor, w: &Tensor) -> Result<(Tensor, Tensor)> {
         let next = (h.matmul(w)? + &x)?.tanh()?;
         Ok((next.clone(), (next * x)?))
@@ -94,7 +94,7 @@ fn a_scan_has_gradients_of_rows_of_states_and_of_what_it_reads() {
 
 #[test]
 fn a_loop_that_the_data_end_has_a_gradient() {
-    let _turn = alone();
+    let _context = own_context();
     fn grow(x: Tensor, a: &[Tensor]) -> Result<Tensor> {
         (&x * &a[1])? + x.tanh()?
     }
@@ -123,7 +123,7 @@ fn a_loop_that_the_data_end_has_a_gradient() {
 
 #[test]
 fn loops_in_loops_and_branches_in_loops_have_gradients() {
-    let _turn = alone();
+    let _context = own_context();
     let looped = |a: &[Tensor]| {
         let last = Loop::new().checkpoints(2).fori_loop(0, 6, a[0].clone(), |i, h: Tensor| {
             let inner = Loop::new()
@@ -150,7 +150,7 @@ fn loops_in_loops_and_branches_in_loops_have_gradients() {
 
 #[test]
 fn rows_of_a_map_have_gradients() {
-    let _turn = alone();
+    let _context = own_context();
     let looped = |a: &[Tensor]| {
         let ys = map_fn(a[0].clone(), |x: Tensor| (x.exp()? * &a[1])?.sum_all())?;
         (&ys * &ys)?.sum_all()
@@ -164,7 +164,7 @@ fn rows_of_a_map_have_gradients() {
 
 #[test]
 fn what_no_result_depends_on_has_no_backward_pass() {
-    let _turn = alone();
+    let _context = own_context();
     // The second value is carried and never matters; the third matters and depends on nothing watched.
     let f = function(|(x, z): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
@@ -186,7 +186,7 @@ fn what_no_result_depends_on_has_no_backward_pass() {
 
 #[test]
 fn variables_that_a_body_reads_and_writes_have_gradients() {
-    let _turn = alone();
+    let _context = own_context();
     let (w, h) = (
         Variable::new("w", numbers(&[3], 1)).unwrap(),
         Variable::new("h", numbers(&[3], 2)).unwrap(),
@@ -208,7 +208,7 @@ fn variables_that_a_body_reads_and_writes_have_gradients() {
 
 #[test]
 fn a_recomputed_iteration_draws_the_same_random_numbers() {
-    let _turn = alone();
+    let _context = own_context();
     // y = x * noise_0 * ... * noise_n, so dy/dx = y / x, if both saw the same noise.
     for max_checkpoints in [1usize, 2, 100] {
         let run = move |x: &Tensor| -> Result<(Tensor, Tensor)> {
@@ -248,7 +248,7 @@ fn power(
 
 #[test]
 fn recomputed_iterations_are_as_many_as_revolve_says() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([0.5f64, -0.25]).unwrap();
     for (iterations, max_checkpoints) in
         [(1, 1), (5, 1), (9, 2), (20, 3), (60, 5), (60, 59), (60, 60), (60, 7)]
@@ -273,7 +273,7 @@ fn recomputed_iterations_are_as_many_as_revolve_says() {
 
 #[test]
 fn a_gradient_checkpoints_the_states_that_it_was_given_and_no_more() {
-    let _turn = alone();
+    let _context = own_context();
     let state = 64 * 1024u64;
     let x = numbers(&[8192], 1);
     let peak = |iterations: i64, max_checkpoints: usize| {
@@ -295,7 +295,7 @@ fn a_gradient_checkpoints_the_states_that_it_was_given_and_no_more() {
 
 #[test]
 fn second_derivatives_through_loops_are_those_of_the_iterations() {
-    let _turn = alone();
+    let _context = own_context();
     let second = |f: &dyn Fn(&Tensor) -> Result<Tensor>, x: &Tensor| -> Result<Tensor> {
         let mut outer = GradientTape::new();
         outer.watch(x);
@@ -341,7 +341,7 @@ fn second_derivatives_through_loops_are_those_of_the_iterations() {
 
 #[test]
 fn one_trace_serves_any_number_of_rows() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|(xs, w): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
         tape.watch(&xs);
@@ -383,7 +383,7 @@ fn one_trace_serves_any_number_of_rows() {
 
 #[test]
 fn a_gather_in_a_loop_adds_rows_to_the_tables_gradient() {
-    let _turn = alone();
+    let _context = own_context();
     let table = numbers(&[1000, 64], 1);
     let f = function(|(table, picks): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
@@ -413,7 +413,7 @@ fn a_gather_in_a_loop_adds_rows_to_the_tables_gradient() {
 
 #[test]
 fn a_body_may_compute_with_sizes_that_the_data_decide() {
-    let _turn = alone();
+    let _context = own_context();
     let iteration = |x: &Tensor, i: &Tensor, sum: Tensor| -> Result<Tensor> {
         let positive = tensor(0.0f64)?.less(x)?;
         let (kept, scaled) = (x.boolean_mask(&positive)?, (x * i)?.boolean_mask(&positive)?);

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{
     DType, Elementwise, Function, GradientTape, Loop, Result, Tensor, Variable, Watched, concat,
     function, random_normal, random_uniform, set_seed, tensor,
@@ -59,7 +59,7 @@ fn cell(
 
 #[test]
 fn what_is_expensive_in_an_iteration_is_saved_where_there_is_room_and_the_bits_stay() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(3);
     let w = Variable::new("w", drawn(&[WIDTH, WIDTH])).unwrap();
     let xs = drawn(&[ITERATIONS, BATCH, WIDTH]);
@@ -100,7 +100,7 @@ fn what_is_expensive_in_an_iteration_is_saved_where_there_is_room_and_the_bits_s
 
 #[test]
 fn a_loop_whose_states_are_all_that_its_gradient_needs_saves_those_alone() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(3);
     let w = Variable::new("w", drawn(&[WIDTH, WIDTH])).unwrap();
     let xs = drawn(&[ITERATIONS, BATCH, WIDTH]);
@@ -123,7 +123,7 @@ fn a_loop_whose_states_are_all_that_its_gradient_needs_saves_those_alone() {
 
 #[test]
 fn states_that_were_counted_by_hand_or_wait_in_a_file_stay_as_they_are() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(3);
     let w = Variable::new("w", drawn(&[WIDTH, WIDTH])).unwrap();
     let xs = drawn(&[ITERATIONS, BATCH, WIDTH]);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close};
+use common::{call_checked, close, own_context};
 use tonnage::{
     DType, Elementwise, ErrorKind, Loop, Result, Tensor, Variable, cond, constant, fori_loop,
     function, map_fn, random_normal, scan, switch, tensor, while_loop, zeros,
@@ -21,7 +21,7 @@ fn values(tensor: &Tensor) -> Vec<f32> {
 
 #[test]
 fn a_scan_stacks_what_its_iterations_return() {
-    let _turn = alone();
+    let _context = own_context();
     let step = |h: Tensor, x: Tensor| -> Result<(Tensor, Tensor)> {
         let next = ((h * 0.5)? + &x)?;
         Ok((next.clone(), (next * x)?))
@@ -50,7 +50,7 @@ fn a_scan_stacks_what_its_iterations_return() {
 
 #[test]
 fn rows_of_any_view_are_found() {
-    let _turn = alone();
+    let _context = own_context();
     let xs = numbers(&[4, 6], 3);
     let views = [
         xs.t().unwrap(),
@@ -72,7 +72,7 @@ fn rows_of_any_view_are_found() {
 
 #[test]
 fn loops_of_no_iterations_return_what_they_start_with() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|(h, xs): (Tensor, Tensor)| {
         let (last, ys) = scan(h.clone(), xs, |h: Tensor, x: Tensor| Ok(((h + &x)?, x)))?;
         let counted = fori_loop(3, 3, h.clone(), |_, h: Tensor| h * 2.0)?;
@@ -89,7 +89,7 @@ fn loops_of_no_iterations_return_what_they_start_with() {
 
 #[test]
 fn a_loop_counts_from_numbers_and_from_data() {
-    let _turn = alone();
+    let _context = own_context();
     let sums = |start: i64, stop: i64| -> i64 { (start..stop).map(|i| i * i).sum() };
     let body = |i: Tensor, sum: Tensor| sum + (&i * &i)?;
     for (start, stop) in [(0, 5), (-3, 4), (5, 2)] {
@@ -105,7 +105,7 @@ fn a_loop_counts_from_numbers_and_from_data() {
 
 #[test]
 fn memory_does_not_depend_on_the_number_of_iterations() {
-    let _turn = alone();
+    let _context = own_context();
     let peak = |iterations: i64| {
         let f = function(move |(h, w): (Tensor, Tensor)| {
             fori_loop(0, iterations, h, |_, h: Tensor| h.matmul(&w)?.tanh())
@@ -119,7 +119,7 @@ fn memory_does_not_depend_on_the_number_of_iterations() {
 
 #[test]
 fn a_loop_of_products_takes_its_operands_and_one_more_state() {
-    let _turn = alone();
+    let _context = own_context();
     let n = 128i64;
     let state = tonnage::Bytes::new((n * n * 4) as u64);
     for iterations in [3i64, 40] {
@@ -147,7 +147,7 @@ fn a_loop_of_products_takes_its_operands_and_one_more_state() {
 
 #[test]
 fn one_of_many_branches_runs() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|(i, x): (Tensor, Tensor)| {
         switch(&i, &[&|| (&x).square(), &|| (&x).exp(), &|| -&x])
     });
@@ -168,7 +168,7 @@ fn one_of_many_branches_runs() {
 
 #[test]
 fn a_loop_variable_may_grow_up_to_its_bound() {
-    let _turn = alone();
+    let _context = own_context();
     // Throws away what is not positive, iteration by iteration.
     let shrink = |xs: Tensor| {
         let start = (constant(0i32, ())?, xs);
@@ -197,7 +197,7 @@ fn a_loop_variable_may_grow_up_to_its_bound() {
 
 #[test]
 fn a_body_that_changes_a_type_is_told_where() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(&[2], 1);
     let line = line!() + 5;
     let error = while_loop(
@@ -237,7 +237,7 @@ fn a_body_that_changes_a_type_is_told_where() {
 
 #[test]
 fn a_condition_that_writes_is_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", tensor(1.0f32).unwrap()).unwrap();
     let error = while_loop(
         tensor(0i32).unwrap(),
@@ -253,7 +253,7 @@ fn a_condition_that_writes_is_refused() {
 
 #[test]
 fn variables_are_written_in_bodies_in_eager_mode_and_in_functions() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", numbers(&[100, 100], 1)).unwrap();
     let before = values(&v.read().unwrap());
     let w = v.clone();
@@ -276,7 +276,7 @@ fn variables_are_written_in_bodies_in_eager_mode_and_in_functions() {
 
 #[test]
 fn a_branch_writes_a_variable_in_place() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", numbers(&[100, 100], 1)).unwrap();
     let before = values(&v.read().unwrap());
     let w = v.clone();
@@ -300,7 +300,7 @@ fn a_branch_writes_a_variable_in_place() {
 
 #[test]
 fn a_body_that_fails_leaves_variables_as_they_were() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", tensor([1.0f32, 2.0, 3.0]).unwrap()).unwrap();
     let w = v.clone();
     let f = function(move |picks: Tensor| {
@@ -320,7 +320,7 @@ fn a_body_that_fails_leaves_variables_as_they_were() {
 
 #[test]
 fn a_captured_constant_is_read_and_not_made() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let ones = constant(1.0f32, [200, 200])?;
         fori_loop(0, 4, x, |_, x: Tensor| x + &ones)

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::metrics::{Accuracy, Auc, Binary, Mean, Metric, TopK};
 use tonnage::{DType, RandomKey, Tensor, tensor};
 
@@ -20,7 +20,7 @@ fn told(metric: &mut dyn Metric, said: &Tensor, truth: &Tensor) {
 
 #[test]
 fn classes_are_counted_over_all_batches() {
-    let _turn = alone();
+    let _context = own_context();
     let said = RandomKey::new(1).normal([ROWS, CLASSES], DType::F32).unwrap();
     let rows = said.to_vec2::<f32>().unwrap();
     let truth: Vec<i64> = (0..ROWS as i64).map(|i| i * i % CLASSES as i64).collect();
@@ -47,7 +47,7 @@ fn classes_are_counted_over_all_batches() {
 
 #[test]
 fn yes_and_no_are_counted_and_ranked() {
-    let _turn = alone();
+    let _context = own_context();
     let said = RandomKey::new(2).uniform([ROWS], DType::F32).unwrap();
     let scores = said.to_vec::<f32>().unwrap();
     let noise = RandomKey::new(3).uniform([ROWS], DType::F32).unwrap();

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close, in_use};
+use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Attention, Between, Bytes, Conv, DType, Elementwise, GradientTape, Padding, Pool, Result,
     Tensor, function, memory, ones, random_normal, set_seed, tensor, zeros,
@@ -49,7 +49,7 @@ fn both_ways(
 
 #[test]
 fn layers_are_planned_to_the_byte_and_agree_with_eager_mode() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(3);
     let image = draw(&[2, 9, 8, 4]);
     both_ways(|x, w| x.conv2d(w, &Conv::same().stride(2)), &image, &draw(&[3, 3, 4, 6]));
@@ -93,7 +93,7 @@ fn layers_are_planned_to_the_byte_and_agree_with_eager_mode() {
 
 #[test]
 fn convolutions_in_other_numbers_of_axes_are_those_of_two() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, w) = (draw(&[2, 10, 3]), draw(&[3, 3, 5]));
     let how = Conv::valid().padding([[1, 2]]).stride(2).dilation(2);
     let line = x.conv1d(&w, &how).unwrap();
@@ -119,7 +119,7 @@ fn convolutions_in_other_numbers_of_axes_are_those_of_two() {
 
 #[test]
 fn same_padding_gives_the_length_over_the_stride_rounded_up() {
-    let _turn = alone();
+    let _context = own_context();
     for length in 1..9 {
         for stride in 1..4 {
             for taps in 1..5 {
@@ -138,7 +138,7 @@ fn same_padding_gives_the_length_over_the_stride_rounded_up() {
 
 #[test]
 fn a_convolution_takes_its_result_and_a_little_to_work_in() {
-    let _turn = alone();
+    let _context = own_context();
     // Its windows, copied together, would take nine times the image: 18 MiB.
     let (x, w) = (draw(&[4, 64, 64, 32]), draw(&[3, 3, 32, 32]));
     let before = in_use();
@@ -151,7 +151,7 @@ fn a_convolution_takes_its_result_and_a_little_to_work_in() {
 
 #[test]
 fn the_memory_of_attention_is_linear_in_its_length() {
-    let _turn = alone();
+    let _context = own_context();
     let step = function(|x: Tensor| {
         let mut tape = GradientTape::new();
         tape.watch(&x);
@@ -176,7 +176,7 @@ fn the_memory_of_attention_is_linear_in_its_length() {
 
 #[test]
 fn dropout_saves_a_key_and_no_mask() {
-    let _turn = alone();
+    let _context = own_context();
     let x = draw(&[1000, 100]);
     let tape = GradientTape::new();
     tape.watch(&x);
@@ -204,7 +204,7 @@ fn dropout_saves_a_key_and_no_mask() {
 
 #[test]
 fn cross_entropy_saves_the_logits_once() {
-    let _turn = alone();
+    let _context = own_context();
     let x = draw(&[64, 1000]);
     let labels = tensor((0..64).map(|i| i * 3).collect::<Vec<i32>>()).unwrap();
     let mut tape = GradientTape::new();
@@ -226,7 +226,7 @@ fn cross_entropy_saves_the_logits_once() {
 
 #[test]
 fn norms_save_their_input_and_statistics() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, scale, bias) = (draw(&[32, 16, 64]), draw(&[64]), draw(&[64]));
     let input = 32 * 16 * 64 * 4;
     let saved = |f: &dyn Fn() -> Result<Tensor>| {
@@ -245,7 +245,7 @@ fn norms_save_their_input_and_statistics() {
 
 #[test]
 fn a_mask_hides_or_is_added() {
-    let _turn = alone();
+    let _context = own_context();
     let (q, k, v) = (draw(&[1, 2, 3, 4]), draw(&[1, 2, 5, 4]), draw(&[1, 2, 5, 4]));
     let seen = tensor([[true, true, false, true, false]]).unwrap();
     let hidden = ((&seen).cast(DType::F32).unwrap() - 1.0).unwrap() * 1e30;
@@ -259,7 +259,7 @@ fn a_mask_hides_or_is_added() {
 
 #[test]
 fn losses_are_what_their_words_say() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, t) = (tensor([0.5f32, -2.0, 3.0]).unwrap(), tensor([1.0f32, 1.0, -1.0]).unwrap());
     close(&x.mean_squared_error(&t).unwrap(), &[(0.25 + 9.0 + 16.0) / 3.0], 1e-6);
     close(&x.mean_absolute_error(&t).unwrap(), &[7.5 / 3.0], 1e-6);
@@ -278,7 +278,7 @@ fn losses_are_what_their_words_say() {
 
 #[test]
 fn normalizing_by_the_statistics_of_a_batch_is_normalizing_the_batch() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, scale, bias) = (draw(&[6, 5, 3]), draw(&[3]), draw(&[3]));
     let made = x.batch_norm(&scale, &bias, 1e-3).unwrap();
     let by = x.batch_norm_by(&made.mean, &made.variance, &scale, &bias, 1e-3).unwrap();

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::alone;
+use common::own_context;
 use common::refused::floats;
 use tonnage::{
     Attention, Between, Conv, DType, Elementwise, ErrorKind, GradientTape, Padding, Pool, Tensor,
@@ -17,7 +17,7 @@ use tonnage::{
 
 #[test]
 fn windows_that_go_nowhere_or_do_not_fit_are_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, w) = (floats(&[1, 5, 5, 2]), floats(&[3, 3, 2, 4]));
     refused!(
         x.conv2d(&w, &Conv::same().stride(0)),
@@ -82,7 +82,7 @@ fn windows_that_go_nowhere_or_do_not_fit_are_refused() {
 
 #[test]
 fn channels_and_groups_that_do_not_fit_are_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, w) = (floats(&[1, 5, 5, 6]), floats(&[3, 3, 2, 4]));
     let same = Conv::same();
     refused!(
@@ -151,7 +151,7 @@ fn channels_and_groups_that_do_not_fit_are_refused() {
 
 #[test]
 fn attention_names_what_does_not_fit() {
-    let _turn = alone();
+    let _context = own_context();
     let (q, k) = (floats(&[2, 4, 5, 8]), floats(&[2, 3, 6, 8]));
     let plain = Attention::new();
     refused!(
@@ -190,7 +190,7 @@ fn attention_names_what_does_not_fit() {
 
 #[test]
 fn labels_and_rates_out_of_range_are_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let x = floats(&[2, 3]);
     refused!(
         x.sparse_cross_entropy(&tensor([0, 3]).unwrap()),
@@ -216,7 +216,7 @@ fn labels_and_rates_out_of_range_are_refused() {
 
 #[test]
 fn padding_that_follows_an_open_length_is_refused_where_it_does() {
-    let _turn = alone();
+    let _context = own_context();
     // By steps of one the padding does not depend on the length; by larger ones it does.
     let f = function(|x: Tensor| {
         x.conv1d(&floats(&[3, 2, 2]), &Conv::same())?.max_pool(&Pool::of(2).padding(Padding::Same))
@@ -227,7 +227,7 @@ fn padding_that_follows_an_open_length_is_refused_where_it_does() {
 
 #[test]
 fn a_failed_layer_leaves_a_tape_that_goes_on() {
-    let _turn = alone();
+    let _context = own_context();
     let x = floats(&[1, 4, 4, 2]);
     let mut tape = GradientTape::new();
     tape.watch(&x);

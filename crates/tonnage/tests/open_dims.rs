@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close};
+use common::{call_checked, close, own_context};
 use tonnage::{
     DType, Dim, Elementwise, ErrorKind, Function, GradientTape, Part, Result, Tensor, Tree,
     Variable, cond, function, ones, positions, random_normal, tensor, while_loop, zeros,
@@ -38,7 +38,7 @@ fn bits(tensor: &Tensor) -> Vec<u32> {
 /// and the bytes that were predicted.
 #[track_caller]
 fn serves_every_size(f: fn(Tensor) -> Result<Tensor>) {
-    let _turn = alone();
+    let _context = own_context();
     let spec = Tensor::spec(DType::F32, [open("b"), 6.into()]);
     let one = function(f).signature(spec);
     for size in [4, 1, 7, 0, 130, 4] {
@@ -137,7 +137,7 @@ fn branches_and_loops_take_open_dims() {
 
 #[test]
 fn sizes_that_the_data_decide_follow_open_ones() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |x: Tensor| {
         let kept = x.boolean_mask(&tensor(0.0f32)?.less(&x)?)?;
         kept.mean_all()
@@ -153,7 +153,7 @@ fn sizes_that_the_data_decide_follow_open_ones() {
 
 #[test]
 fn the_same_name_is_the_same_size_wherever_it_stands() {
-    let _turn = alone();
+    let _context = own_context();
     let spec = (
         Tensor::spec(DType::F32, [open("b"), open("k")]),
         vec![Tensor::spec(DType::F32, [open("k")]), Tensor::spec(DType::F32, [open("b")])],
@@ -181,7 +181,7 @@ fn the_same_name_is_the_same_size_wherever_it_stands() {
 
 #[test]
 fn a_signature_takes_other_dtypes_and_plain_values_for_mistakes() {
-    let _turn = alone();
+    let _context = own_context();
     let spec = Tensor::spec(DType::F32, [open("n")]);
     let f = function(|(x, k): (Tensor, i64)| x * k).signature((spec, 3));
     assert_eq!(values(&f.call((ones([2]).unwrap(), 3)).unwrap()), [3.0, 3.0]);
@@ -197,7 +197,7 @@ fn a_signature_takes_other_dtypes_and_plain_values_for_mistakes() {
 
 #[test]
 fn dims_may_be_expressions_of_others() {
-    let _turn = alone();
+    let _context = own_context();
     let n = open("n");
     let double = n.times(&2.into());
     let spec = (Tensor::spec(DType::F32, [n.clone()]), Tensor::spec(DType::F32, [double.clone()]));
@@ -216,7 +216,7 @@ fn dims_may_be_expressions_of_others() {
 
 #[test]
 fn a_shape_that_does_not_fit_is_found_while_tracing_or_in_the_call_that_has_it() {
-    let _turn = alone();
+    let _context = own_context();
     let spec = || Tensor::spec(DType::F32, [open("b"), 6.into()]);
     let never = function(|x: Tensor| x.reshape([x.dim(0)?, 5.into()])).signature(spec());
     let error = never.call(ramp(&[2, 6])).unwrap_err();
@@ -251,7 +251,7 @@ fn train(
 
 #[test]
 fn a_training_step_is_one_trace_for_every_batch() {
-    let _turn = alone();
+    let _context = own_context();
     let first = || ramp(&[3, 2]).tanh().unwrap();
     let (open_one, exact) =
         (Variable::new("w", first()).unwrap(), Variable::new("w", first()).unwrap());
@@ -271,7 +271,7 @@ fn a_training_step_is_one_trace_for_every_batch() {
 
 #[test]
 fn dims_are_opened_by_themselves_once_they_were_seen_to_change() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|(x, y, w): (Tensor, Tensor, Tensor)| (x * y)?.matmul(&w)).reduce_retracing();
     let arguments = |b: usize, k: usize| (ramp(&[b, k]), ramp(&[b, k]), ramp(&[k, 2]));
     for b in 1..30 {
@@ -291,7 +291,7 @@ fn dims_are_opened_by_themselves_once_they_were_seen_to_change() {
 
 #[test]
 fn a_closure_that_needs_known_sizes_is_traced_for_each() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let n = x.dim(0)?.known().ok_or(ErrorKind::BadArgument {
             op: "test",
@@ -309,7 +309,7 @@ fn a_closure_that_needs_known_sizes_is_traced_for_each() {
 
 #[test]
 fn a_concrete_function_shows_and_serves_its_signature() {
-    let _turn = alone();
+    let _context = own_context();
     let weight = ramp(&[6, 2]);
     let captured = weight.clone();
     let bias = Variable::new("bias", ramp(&[2])).unwrap();
@@ -349,7 +349,7 @@ fn a_concrete_function_shows_and_serves_its_signature() {
 
 #[test]
 fn a_plan_can_be_asked_for_before_the_arguments_exist() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| x.exp()?.softmax(1));
     let spec = Tensor::spec(DType::F32, [300, 500]);
     let (kept, moved) = (f.plan(&spec).unwrap(), f.plan_moved(&spec).unwrap());
@@ -370,7 +370,7 @@ fn a_plan_can_be_asked_for_before_the_arguments_exist() {
 
 #[test]
 fn random_numbers_of_open_shapes_are_those_of_the_seed() {
-    let _turn = alone();
+    let _context = own_context();
     let draw = |x: Tensor| random_normal([x.dim(0)?, 2.into()], DType::F32);
     let one = function(draw).signature(Tensor::spec(DType::F32, [open("n")]));
     let of_seed = |n: usize| {
@@ -386,7 +386,7 @@ fn random_numbers_of_open_shapes_are_those_of_the_seed() {
 
 #[test]
 fn paths_name_every_tensor_of_a_tree() {
-    let _turn = alone();
+    let _context = own_context();
     let tree = (zeros([1]).unwrap(), [Some((zeros([2]).unwrap(),)), None], 4i32);
     let mut paths = Vec::new();
     tree.paths(&mut String::new(), &mut |path| paths.push(path.to_string()));

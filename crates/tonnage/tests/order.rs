@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Kind, Plan, Result, Tensor, Variable, Watched,
     function, random_normal, tensor,
@@ -34,7 +34,7 @@ fn wide(x: Tensor, w: Tensor) -> Result<Tensor> {
 
 #[test]
 fn what_is_made_early_and_read_late_is_made_late() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|(x, w): (Tensor, Tensor)| wide(x, w));
     let args = (large(), large());
     let plan = f.plan(&args).unwrap();
@@ -48,7 +48,7 @@ fn what_is_made_early_and_read_late_is_made_late() {
 
 #[test]
 fn an_update_comes_after_every_read_of_what_was_there() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", large()).unwrap();
     let before = v.read().unwrap().to_vec::<f32>().unwrap();
     let variable = v.clone();
@@ -72,7 +72,7 @@ fn an_update_comes_after_every_read_of_what_was_there() {
 
 #[test]
 fn gradients_are_applied_as_soon_as_they_are_complete() {
-    let _turn = alone();
+    let _context = own_context();
     let held: Vec<Variable> =
         (0..6).map(|i| Variable::new(&format!("w{i}"), large()).unwrap()).collect();
     let step = function(move |x: Tensor| {

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Part, Result, Tensor, cond, fori_loop, function, map_fn,
     scan, stack, tensor, while_loop,
@@ -84,7 +84,7 @@ const REGIONS: [Region; 6] = [
 
 #[test]
 fn a_region_returns_the_front_part_of_what_it_computed() {
-    let _turn = alone();
+    let _context = own_context();
     for (name, value) in VALUES {
         for (around, region) in REGIONS {
             for (width, count, dtype) in [
@@ -122,7 +122,7 @@ fn least(error: &tonnage::Error) -> Bytes {
 
 #[test]
 fn pieces_of_a_batch_return_the_front_part_of_what_they_computed() {
-    let _turn = alone();
+    let _context = own_context();
     let (mut in_pieces, count) = (0, 6);
     for (rows_in, width) in [(3, 7), (2, 5), (5, 3), (4, 33)] {
         for k in 1..3 {

@@ -7,7 +7,7 @@ mod common;
 
 use std::collections::{BTreeMap, HashMap};
 
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{
     DType, Dim, Elementwise, Result, Tensor, Variable, cond, function, ones, random_normal, scan,
     tensor, tree, zeros,
@@ -29,7 +29,7 @@ tree!(Batch { features, labels });
 
 #[test]
 fn structs_of_maps_of_vectors_of_tuples_go_in_and_out() {
-    let _turn = alone();
+    let _context = own_context();
     let batch = |n: usize| Batch {
         features: [("a".to_string(), ones([n]).unwrap()), ("b".to_string(), floats([1.0, 2.0]))]
             .into(),
@@ -62,7 +62,7 @@ fn structs_of_maps_of_vectors_of_tuples_go_in_and_out() {
 
 #[test]
 fn mistakes_of_an_input_signature_and_of_a_concrete_function_name_the_path() {
-    let _turn = alone();
+    let _context = own_context();
     let spec = |dims: [Dim; 2]| Tensor::spec(DType::F32, dims);
     let f = function(|(x, ys): (Tensor, Vec<Tensor>)| x.matmul(&ys[0]))
         .signature((spec([Dim::open("n"), 3.into()]), vec![spec([3.into(), 2.into()])]));
@@ -84,7 +84,7 @@ fn mistakes_of_an_input_signature_and_of_a_concrete_function_name_the_path() {
 
 #[test]
 fn functions_call_functions_that_own_variables() {
-    let _turn = alone();
+    let _context = own_context();
     let inner = std::sync::Arc::new(function(|x: Tensor| {
         let v = Variable::new("count", zeros(())?)?;
         v.assign_add(&ones(())?)?;
@@ -101,7 +101,7 @@ fn functions_call_functions_that_own_variables() {
 
 #[test]
 fn variables_in_bodies_and_branches_follow_the_program() {
-    let _turn = alone();
+    let _context = own_context();
     let total = Variable::new("total", zeros(()).unwrap()).unwrap();
     let best = Variable::new("best", zeros(()).unwrap()).unwrap();
     let (t, b) = (total.clone(), best.clone());
@@ -123,7 +123,7 @@ fn variables_in_bodies_and_branches_follow_the_program() {
 
 #[test]
 fn a_plan_fits_a_terminal_whatever_its_names() {
-    let _turn = alone();
+    let _context = own_context();
     let long = "encoder/layer_11/attention/self/query/kernel_of_the_second_expert_of_the_mixture";
     let v = Variable::new(
         long,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use common::dice::{Dice, Seed};
 use common::random::{arguments, bits, op, sizes};
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, GradientTape, Loop, Part, Plan, Result, Tensor, Watched,
     cond, stack, switch, tensor,
@@ -372,7 +372,7 @@ fn answer(budget: Bytes, plan: &Plan) -> (Bytes, Bytes, f64) {
 
 #[test]
 fn random_loops_give_the_bits_of_their_iterations_unrolled_soak() {
-    let _turn = alone();
+    let _context = own_context();
     for seed in seeds(150, 20_000) {
         let _told = Seed(seed);
         let given = arguments(seed, &DTYPES);
@@ -396,7 +396,7 @@ fn random_loops_give_the_bits_of_their_iterations_unrolled_soak() {
 /// A batch that goes through ops, which may run in pieces, and then through loops, which may not.
 #[test]
 fn random_loops_in_pieces_of_a_batch_are_close_soak() {
-    let _turn = alone();
+    let _context = own_context();
     for seed in seeds(60, 10_000) {
         let _told = Seed(seed);
         let given = arguments(seed, &[DType::F64]);
@@ -428,7 +428,7 @@ fn gradients(seed: u64, how: LoopForm, arguments: &[Tensor]) -> Result<Vec<Tenso
 
 #[test]
 fn gradients_of_random_loops_are_those_of_their_iterations_unrolled_soak() {
-    let _turn = alone();
+    let _context = own_context();
     for seed in seeds(80, 10_000) {
         let _told = Seed(seed);
         let given = arguments(seed, &[DType::F64]);

@@ -9,7 +9,7 @@ mod common;
 
 use common::dice::{Dice, Seed};
 use common::random::{arguments, bits, op};
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{DType, Result, Tensor, function};
 
 /// What arguments are of.
@@ -35,7 +35,7 @@ fn program(seed: u64, arguments: Vec<Tensor>) -> Result<Vec<Tensor>> {
 
 #[test]
 fn random_programs_give_the_eager_bits_soak() {
-    let _turn = alone();
+    let _context = own_context();
     let count = if std::env::var_os("TONNAGE_SOAK").is_some() { 20_000 } else { 300 };
     for seed in 0..count {
         let _told = Seed(seed);

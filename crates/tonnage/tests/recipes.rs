@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close};
+use common::{call_checked, close, own_context};
 use tonnage::{
     DType, Elementwise, Result, Tensor, Variable, constant, function, linspace, ones, range, tensor,
 };
@@ -24,7 +24,7 @@ fn expected(times: f64) -> Vec<f64> {
 
 #[test]
 fn a_sum_of_more_recipes_than_a_program_holds_is_computed() {
-    let _turn = alone();
+    let _context = own_context();
     for count in [2, 20, 33, 70, 200] {
         close(&ranges(count, 10).unwrap(), &expected(count as f64), 0.0);
         let total = ranges(count, 10).unwrap().sum_all().unwrap();
@@ -38,7 +38,7 @@ fn a_sum_of_more_recipes_than_a_program_holds_is_computed() {
 
 #[test]
 fn several_long_recipes_meet_in_one_op() {
-    let _turn = alone();
+    let _context = own_context();
     // Each fits a program; all three together do not.
     let parts =
         || -> Result<[Tensor; 3]> { Ok([ranges(14, 10)?, ranges(15, 10)?, ranges(16, 10)?]) };
@@ -64,7 +64,7 @@ fn several_long_recipes_meet_in_one_op() {
 /// A recipe that an op over data-decided sizes reads a tile at a time, and a later one needs whole.
 #[test]
 fn a_recipe_that_is_written_out_later_is_still_one_before() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|(x, mask): (Tensor, Tensor)| {
         let r = (range(1, 4, 1)?.cast(DType::F64)?.reshape([1, 3])? * 2.0)?;
         let some = (x.boolean_mask(&mask)? + &r)?.sum_all()?;
@@ -79,7 +79,7 @@ fn a_recipe_that_is_written_out_later_is_still_one_before() {
 
 #[test]
 fn a_recipe_that_is_computed_in_another_dtype_is_read_in_its_own() {
-    let _turn = alone();
+    let _context = own_context();
     for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16] {
         let made = || linspace(-2.0, 1.0, 7, dtype);
         let doubled: Vec<f64> = (0..7).map(|i| f64::from(i) - 4.0).collect();
@@ -91,7 +91,7 @@ fn a_recipe_that_is_computed_in_another_dtype_is_read_in_its_own() {
 
 #[test]
 fn a_reduction_of_one_value_has_the_bits_of_the_same_value_in_memory() {
-    let _turn = alone();
+    let _context = own_context();
     // Among them one whose partial sums are ties, and some that grow out of their numbers.
     let tie = (1u64 << 52) as f64 + 1.0;
     let values = [0.1, -1.0 / 3.0, tie, -tie, 1e-310, 3e305, f64::INFINITY, f64::NAN, 0.0];

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close, in_use};
+use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, Check, DType, Elementwise, Gradient, GradientTape, Result, Tensor, Variable,
     check_gradients, checkpoint, cond, constant, custom_gradient, function, grad, jvp, memory,
@@ -32,7 +32,7 @@ fn block(x: Tensor) -> Result<Tensor> {
 
 #[test]
 fn a_checkpointed_function_saves_its_arguments_and_gives_the_same_gradient() {
-    let _turn = alone();
+    let _context = own_context();
     let x = resident([64, 64]);
     let one = Bytes::new(64 * 64 * 4);
     let light = checkpoint(block);
@@ -60,7 +60,7 @@ fn a_checkpointed_function_saves_its_arguments_and_gives_the_same_gradient() {
 
 #[test]
 fn in_a_function_the_plan_shows_what_checkpoints_save() {
-    let _turn = alone();
+    let _context = own_context();
     let net = |recompute: bool| {
         function(move |x: Tensor| {
             let mut tape = GradientTape::new();
@@ -84,7 +84,7 @@ fn in_a_function_the_plan_shows_what_checkpoints_save() {
 
 #[test]
 fn checkpoints_nest() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |x: Tensor| {
         let inner = checkpoint(block);
         checkpoint(move |x: Tensor| inner(inner(x)?))(x)?.sum_all()
@@ -115,7 +115,7 @@ fn dropout(x: &Tensor) -> Result<Tensor> {
 
 #[test]
 fn random_numbers_repeat_exactly_in_the_backward_pass() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor(vec![1.0f64; 1000]).unwrap();
     let ones = tensor(true).unwrap();
     let within_branch = move |x: Tensor| cond(&ones, || dropout(&x), || Ok(x.clone()));
@@ -152,7 +152,7 @@ fn random_numbers_repeat_exactly_in_the_backward_pass() {
 
 #[test]
 fn two_random_ops_differ_inside_and_outside_of_a_checkpoint() {
-    let _turn = alone();
+    let _context = own_context();
     let draw = || random_uniform([100], DType::F64);
     let f = function(move |x: Tensor| {
         let a = (&x + draw()?)?;
@@ -168,7 +168,7 @@ fn two_random_ops_differ_inside_and_outside_of_a_checkpoint() {
 
 #[test]
 fn variables_inside_of_a_checkpoint_get_their_gradients_and_are_written_once() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", tensor([2.0f64, 3.0]).unwrap()).unwrap();
     let count = Variable::not_trainable("count", tensor(0.0f64).unwrap()).unwrap();
     let (v, n) = (w.clone(), count.clone());
@@ -193,7 +193,7 @@ fn variables_inside_of_a_checkpoint_get_their_gradients_and_are_written_once() {
 
 #[test]
 fn a_gather_inside_of_a_checkpoint_keeps_its_gradient_as_rows() {
-    let _turn = alone();
+    let _context = own_context();
     let table = Variable::new("table", tensor(vec![vec![1.0f32; 4]; 1000]).unwrap()).unwrap();
     let t = table.clone();
     let f = checkpoint(move |i: Tensor| t.read()?.gather(&i, 0)?.square());
@@ -206,7 +206,7 @@ fn a_gather_inside_of_a_checkpoint_keeps_its_gradient_as_rows() {
 
 #[test]
 fn forward_mode_goes_through_checkpoints_and_custom_gradients() {
-    let _turn = alone();
+    let _context = own_context();
     let twice = custom_gradient(
         |x: Tensor| Ok(((&x * 2.0)?, ())),
         |(), g: Tensor| g * 3.0, // not the derivative: what its user wants
@@ -220,7 +220,7 @@ fn forward_mode_goes_through_checkpoints_and_custom_gradients() {
 
 #[test]
 fn a_custom_gradient_saves_what_it_says_and_second_derivatives_are_its_own() {
-    let _turn = alone();
+    let _context = own_context();
     let x = resident([64, 64]);
     let one = Bytes::new(64 * 64 * 4);
     // x^3 whose gradient saves x, and what lies between is not saved.
@@ -262,7 +262,7 @@ fn a_custom_gradient_saves_what_it_says_and_second_derivatives_are_its_own() {
 
 #[test]
 fn what_a_custom_gradient_does_not_speak_of_is_differentiated_as_usual() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", tensor([2.0f64]).unwrap()).unwrap();
     let other = tensor([5.0f64]).unwrap();
     let (v, o) = (w.clone(), other.clone());
@@ -294,7 +294,7 @@ fn what_a_custom_gradient_does_not_speak_of_is_differentiated_as_usual() {
 
 #[test]
 fn a_custom_gradient_of_the_wrong_number_or_type_is_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([1.0f32, 2.0]).unwrap();
     let shape = custom_gradient(|x: Tensor| Ok((x.exp()?, ())), |(), g: Tensor| g.sum_all());
     let text = shape(x.clone()).unwrap_err().to_string();
@@ -319,7 +319,7 @@ fn a_custom_gradient_of_the_wrong_number_or_type_is_refused() {
 
 #[test]
 fn checkpoints_work_in_loops() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |x: Tensor| -> Result<Tensor> {
         let body =
             |(i, h): (Tensor, Tensor)| Ok(((i + 1)?, checkpoint(|h: Tensor| h.tanh()?.exp())(h)?));

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, cond, full, function,
     random_normal, tensor, while_loop, zeros,
@@ -127,7 +127,7 @@ const OF_INTEGERS: &[Rule] = &[
 ];
 
 fn holds(rules: &[Rule], dtypes: &[DType]) {
-    let _turn = alone();
+    let _context = own_context();
     for dtype in dtypes {
         let x = special(*dtype);
         for (name, f, gone) in rules {
@@ -160,7 +160,7 @@ fn large(rows: usize, cols: usize) -> Tensor {
 
 /// A function of `[ROWS, COLS]` gives the eager bits, and takes its result and at most `more` bytes besides.
 fn gives<F: Fn(&Tensor) -> Result<Tensor>>(more: usize, f: F) {
-    let _turn = alone();
+    let _context = own_context();
     gives_of(&large(ROWS, COLS), more, f);
 }
 
@@ -249,7 +249,7 @@ fn views_in_a_chain_are_read_through() {
         (b * 0.5)? + 1.0
     });
     // A transposed argument has to be copied to be reshaped: as many bytes as the chain in between had.
-    let _turn = alone();
+    let _context = own_context();
     let transposed = large(ROWS, COLS).t().unwrap();
     gives_of(&transposed, 4 * ROWS * COLS + 4096, |x| {
         let a = x.exp()?.reshape([-1])?;
@@ -259,7 +259,7 @@ fn views_in_a_chain_are_read_through() {
 
 #[test]
 fn a_chain_over_a_size_that_the_data_decide_is_one_pass() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let some = x.boolean_mask(&x.less(0.5)?)?;
         (((some * 2.0)? + 1.0)?.exp()? - 1.0)?.tanh()
@@ -276,7 +276,7 @@ fn a_chain_over_a_size_that_the_data_decide_is_one_pass() {
 
 #[test]
 fn a_long_winded_function_and_a_compact_one_have_one_plan() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, w) = (large(20, 30), large(30, 30));
     let long = function(|(x, w): (Tensor, Tensor)| {
         let unused = (&x).exp()?.matmul(&w)?;
@@ -312,7 +312,7 @@ fn a_long_winded_function_and_a_compact_one_have_one_plan() {
 
 #[test]
 fn the_order_of_statements_does_not_matter_where_ops_are_joined() {
-    let _turn = alone();
+    let _context = own_context();
     let x = large(20, 30);
     let one = function(|x: Tensor| {
         let a = (&x).square()?;
@@ -333,7 +333,7 @@ fn the_order_of_statements_does_not_matter_where_ops_are_joined() {
 
 #[test]
 fn loop_variables_that_are_never_read_are_not_carried() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let start = (full(0, DType::I32, ())?, x.clone(), (&x).exp()?, zeros([300, 400])?);
         let made = while_loop(
@@ -354,7 +354,7 @@ fn loop_variables_that_are_never_read_are_not_carried() {
 
 #[test]
 fn results_of_a_branch_that_are_never_read_are_not_made() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let positive = full(0.0, DType::F32, ())?.less(&x.sum_all()?)?;
         let made =
@@ -369,7 +369,7 @@ fn results_of_a_branch_that_are_never_read_are_not_made() {
 
 #[test]
 fn an_update_through_a_view_of_itself_reads_what_was_there() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", large(30, 30)).unwrap();
     let w = v.clone();
     let before = v.read().unwrap().to_vec::<f32>().unwrap();
@@ -386,7 +386,7 @@ fn an_update_through_a_view_of_itself_reads_what_was_there() {
 
 #[test]
 fn a_training_step_gives_the_eager_bits() {
-    let _turn = alone();
+    let _context = own_context();
     let step = |w: &Variable, b: &Variable, x: &Tensor| -> Result<Tensor> {
         let mut tape = GradientTape::new();
         let h = (x.matmul(&w.read()?)? + &b.read()?)?;

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::memory::{self, HeldBy};
 use tonnage::report::{Picture, Report, save, save_html};
 use tonnage::{
@@ -22,7 +22,7 @@ fn resident(n: usize) -> Tensor {
 
 #[test]
 fn a_recording_has_the_figures_of_the_ledger_and_of_the_plan() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", resident(128)).unwrap();
     let step = function({
         let w = w.clone();
@@ -73,7 +73,7 @@ fn a_recording_has_the_figures_of_the_ledger_and_of_the_plan() {
 
 #[test]
 fn a_call_that_fails_is_recorded_as_far_as_it_came_and_its_report_opens() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|(x, at): (Tensor, Tensor)| x.matmul(&x)?.tanh()?.gather(&at, 0));
     let x = resident(64);
     f.call((x.clone(), tensor([1i64]).unwrap())).unwrap();
@@ -89,7 +89,7 @@ fn a_call_that_fails_is_recorded_as_far_as_it_came_and_its_report_opens() {
 
 #[test]
 fn a_file_that_cannot_be_written_or_has_no_format_is_a_clear_error() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| x.tanh());
     let plan = f.plan(&Tensor::spec(DType::F32, [64])).unwrap();
     let picture = Picture::of_plan("f", &plan);
@@ -114,7 +114,7 @@ fn tempfile() -> std::path::PathBuf {
 
 #[test]
 fn who_holds_a_tensor_is_told_with_who_holds_that() {
-    let _turn = alone();
+    let _context = own_context();
     let container = Container::new("weights");
     let w = container.enter(|| Variable::new("w", resident(64))).unwrap();
     let value = w.read().unwrap();
@@ -151,7 +151,7 @@ fn who_holds_a_tensor_is_told_with_who_holds_that() {
 
 #[test]
 fn a_tape_says_what_it_saves_a_tensor_for() {
-    let _turn = alone();
+    let _context = own_context();
     let x = resident(32);
     let tape = GradientTape::new();
     tape.watch(&x);
@@ -170,7 +170,7 @@ fn a_tape_says_what_it_saves_a_tensor_for() {
 
 #[test]
 fn what_lives_of_a_line_is_told_with_who_holds_it() {
-    let _turn = alone();
+    let _context = own_context();
     let x = resident(32);
     let tape = GradientTape::new();
     tape.watch(&x);
@@ -205,7 +205,7 @@ fn what_lives_of_a_line_is_told_with_who_holds_it() {
 
 #[test]
 fn a_step_that_leaves_nothing_is_steady_and_one_that_grows_is_named() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", resident(32)).unwrap();
     let step = function({
         let w = w.clone();
@@ -233,7 +233,7 @@ fn a_step_that_leaves_nothing_is_steady_and_one_that_grows_is_named() {
 
 #[test]
 fn a_new_trace_at_every_step_is_growth_too() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| x.tanh());
     let mut n = 1;
     let error = memory::assert_steady(|| {
@@ -250,7 +250,7 @@ fn a_new_trace_at_every_step_is_growth_too() {
 
 #[test]
 fn an_error_about_memory_tells_who_holds_what_and_what_could_be_done() {
-    let _turn = alone();
+    let _context = own_context();
     // Small ones stay in memory: there is nothing to send away.
     let held: Vec<Tensor> = (0..40).map(|_| resident(64)).collect();
     let tape = GradientTape::new();

@@ -10,10 +10,10 @@ mod common;
 
 use std::process::Command;
 
-use common::{alone, in_use};
+use common::{in_use, own_context, test_name};
 use tonnage::{
-    DType, Elementwise, Error, ErrorKind, Function, Result, Tensor, Variable, function, ones,
-    random_normal, set_seed, tensor,
+    Context, DType, Elementwise, Error, ErrorKind, Function, Result, Tensor, Variable, function,
+    ones, random_normal, set_seed, tensor,
 };
 
 const fn goes_anywhere<T: Send + Sync>() {}
@@ -28,7 +28,7 @@ const _: () = {
 
 #[test]
 fn tensors_serve_several_threads_at_once() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     {
         let x = tensor(vec![vec![0.5f64; 32]; 32]).unwrap();
@@ -44,7 +44,11 @@ fn tensors_serve_several_threads_at_once() {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|k| {
-                    scope.spawn(move || (0..20).map(|_| chain(k).unwrap()).collect::<Vec<_>>())
+                    let (chain, context) = (&chain, Context::current());
+                    scope.spawn(move || {
+                        let _entered = context.enter();
+                        (0..20).map(|_| chain(k).unwrap()).collect::<Vec<_>>()
+                    })
                 })
                 .collect();
             for (k, thread) in threads.into_iter().enumerate() {
@@ -59,7 +63,7 @@ fn tensors_serve_several_threads_at_once() {
 
 #[test]
 fn a_function_and_a_variable_serve_several_threads_at_once() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     {
         let v = Variable::new("v", tensor([0.0f64; 4]).unwrap()).unwrap();
@@ -67,7 +71,9 @@ fn a_function_and_a_variable_serve_several_threads_at_once() {
         let (v, f) = (&v, &f);
         std::thread::scope(|scope| {
             for k in 0..4i32 {
+                let context = Context::current();
                 scope.spawn(move || {
+                    let _entered = context.enter();
                     for _ in 0..50 {
                         v.assign_add(&ones([4]).unwrap().cast(DType::F64).unwrap()).unwrap();
                         let x = tensor([f64::from(k); 3]).unwrap();
@@ -108,7 +114,7 @@ fn bits() -> Result<String> {
 
 #[test]
 fn the_number_of_threads_changes_no_bit() {
-    let _turn = alone();
+    let _context = own_context();
     // A process has its threads for good: each number is a process of its own.
     if std::env::var_os(CHILD).is_some() {
         println!("threads={}", tonnage_runtime::pool().threads());
@@ -116,9 +122,9 @@ fn the_number_of_threads_changes_no_bit() {
         return;
     }
     let run = |threads: &str| {
-        let name = "the_number_of_threads_changes_no_bit";
+        let name = test_name(module_path!(), "the_number_of_threads_changes_no_bit");
         let done = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture", "--test-threads=1"])
+            .args(["--exact", &name, "--nocapture", "--test-threads=1"])
             .env(CHILD, "1")
             .env("TONNAGE_THREADS", threads)
             .output()

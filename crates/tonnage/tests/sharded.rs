@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Folder, alone, close, in_use};
+use common::{Folder, close, in_use, own_context};
 use tonnage::io::{FileTensor, read_npy, save_npy};
 use tonnage::{
     Axes, Bytes, ChunkRows, DType, Elementwise, Part, Sharded, Tensor, memory, random_normal,
@@ -35,7 +35,7 @@ fn cut(x: &Tensor, folder: &Folder) -> [Sharded; 2] {
 
 #[test]
 fn ops_by_blocks_give_what_the_whole_gives() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("sharded-ops");
     let x = whole();
     let right = whole().t().unwrap();
@@ -73,7 +73,7 @@ fn ops_by_blocks_give_what_the_whole_gives() {
 
 #[test]
 fn files_larger_than_a_limit_go_through_in_chunks_that_fit_it() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("sharded-limit");
     let paths: Vec<_> = (0..3).map(|i| folder.0.join(format!("{i}.npy"))).collect();
     for path in &paths {
@@ -114,7 +114,7 @@ fn files_larger_than_a_limit_go_through_in_chunks_that_fit_it() {
 
 #[test]
 fn blocks_that_do_not_fit_together_are_refused_with_both_sides() {
-    let _turn = alone();
+    let _context = own_context();
     let of = |shape: &[usize]| tonnage::zeros(shape).unwrap();
     let refused = |made: tonnage::Result<Sharded>, words: &[&str]| {
         let error = made.unwrap_err().to_string();

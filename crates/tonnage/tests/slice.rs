@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close, in_use};
+use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Part, Result, Tensor, Variable, cond, constant,
     function, memory, random_normal, tensor, while_loop, zeros,
@@ -12,7 +12,7 @@ use tonnage::{
 
 #[test]
 fn an_elementwise_chain_is_planned_and_runs_in_place() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| (x.square()? * 2.0)? + 1.0);
     let x = tensor([1.0f32, 2.0, 3.0]).unwrap();
     let y = call_checked(&f, &x);
@@ -21,7 +21,7 @@ fn an_elementwise_chain_is_planned_and_runs_in_place() {
 
 #[test]
 fn by_value_nothing_is_allocated_beyond_the_input() {
-    let _turn = alone();
+    let _context = own_context();
     let x = random_normal([64, 64], DType::F32).unwrap().identity().unwrap();
     let x = tensor(x.to_vec::<f32>().unwrap()).unwrap();
     let before = in_use();
@@ -36,7 +36,7 @@ fn by_value_nothing_is_allocated_beyond_the_input() {
 
 #[test]
 fn recipes_cost_nothing_however_large() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     let x = constant(1.0f32, [1000, 1000, 1000]).unwrap();
     let y = ((&x * 2.0).unwrap() + 1.0).unwrap();
@@ -49,7 +49,7 @@ fn recipes_cost_nothing_however_large() {
 
 #[test]
 fn a_tape_gives_the_gradient_that_mathematics_gives() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([[0.5f64, -1.0], [2.0, 0.25]]).unwrap();
     let w = tensor([[1.0f64, 2.0], [-1.0, 0.5]]).unwrap();
     let loss = |x: &Tensor, w: &Tensor| -> Result<Tensor> {
@@ -75,7 +75,7 @@ fn a_tape_gives_the_gradient_that_mathematics_gives() {
 
 #[test]
 fn forward_backward_and_update_are_one_plan() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     {
         let w = Variable::new("w", random_normal([16, 4], DType::F32).unwrap()).unwrap();
@@ -103,7 +103,7 @@ fn forward_backward_and_update_are_one_plan() {
 
 #[test]
 fn a_traced_gradient_equals_the_eager_one() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([[0.5f64, -1.0, 0.1], [2.0, 0.25, -0.7]]).unwrap();
     let w = tensor([[1.0f64, 2.0], [-1.0, 0.5], [0.3, -0.2]]).unwrap();
     let grad = |x: &Tensor, w: &Tensor| -> Result<Tensor> {
@@ -127,7 +127,7 @@ fn a_traced_gradient_equals_the_eager_one() {
 
 #[test]
 fn a_loop_runs_in_the_memory_of_one_iteration() {
-    let _turn = alone();
+    let _context = own_context();
     let w = tensor(vec![vec![0.1f32; 64]; 64]).unwrap();
     let run = |iterations: i32| {
         function(move |(h, w): (Tensor, Tensor)| {
@@ -153,7 +153,7 @@ fn a_loop_runs_in_the_memory_of_one_iteration() {
 
 #[test]
 fn the_gradient_of_a_loop_is_that_of_its_iterations() {
-    let _turn = alone();
+    let _context = own_context();
     let w = tensor([[0.3f64, -0.2], [0.5, 0.1]]).unwrap();
     let h = tensor([[1.0f64, 0.5]]).unwrap();
     for iterations in [0i32, 1, 2, 5, 30, 100] {
@@ -186,7 +186,7 @@ fn the_gradient_of_a_loop_is_that_of_its_iterations() {
 
 #[test]
 fn only_the_taken_branch_runs_and_its_gradient_is_right() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let mut tape = GradientTape::new();
         tape.watch(&x);
@@ -205,7 +205,7 @@ fn only_the_taken_branch_runs_and_its_gradient_is_right() {
 
 #[test]
 fn views_share_bytes_and_sizes_that_the_data_decide_are_planned_at_their_bound() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let picked = x.boolean_mask(&constant(0.0f32, ())?.less(&x)?)?;
         ((picked * 2.0)? + 1.0)?.sum_all()
@@ -220,7 +220,7 @@ fn views_share_bytes_and_sizes_that_the_data_decide_are_planned_at_their_bound()
 
 #[test]
 fn a_gather_keeps_its_gradient_as_rows() {
-    let _turn = alone();
+    let _context = own_context();
     let table = Variable::new("table", zeros([1000, 4]).unwrap()).unwrap();
     let mut tape = GradientTape::new();
     let rows = table.read().unwrap().gather(&tensor([3i64, 5, 3]).unwrap(), 0).unwrap();
@@ -235,7 +235,7 @@ fn a_gather_keeps_its_gradient_as_rows() {
 
 #[test]
 fn second_derivatives_come_from_nested_tapes() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([1.0f64, 2.0]).unwrap();
     let mut outer = GradientTape::new();
     outer.watch(&x);
@@ -250,7 +250,7 @@ fn second_derivatives_come_from_nested_tapes() {
 
 #[test]
 fn variables_change_in_branches_and_loops() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", tensor(1.0f32).unwrap()).unwrap();
     let w = v.clone();
     let f = function(move |x: Tensor| {
@@ -273,7 +273,7 @@ fn variables_change_in_branches_and_loops() {
 
 #[test]
 fn a_result_whose_size_the_data_decide_is_as_large_as_they_say() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let picked = x.boolean_mask(&constant(0.0f32, ())?.less(&x)?)?;
         Ok(((&picked).square()?, picked))
@@ -294,7 +294,7 @@ fn a_result_whose_size_the_data_decide_is_as_large_as_they_say() {
 
 #[test]
 fn random_numbers_are_fresh_in_every_iteration_and_every_call() {
-    let _turn = alone();
+    let _context = own_context();
     let draw = || -> Result<Tensor> {
         let start = (constant(0i32, ())?, zeros([3])?);
         let (_, x) = while_loop(
@@ -320,7 +320,7 @@ fn random_numbers_are_fresh_in_every_iteration_and_every_call() {
 
 #[test]
 fn planning_obtains_nothing_and_foresees_what_a_call_will() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", zeros([100, 100]).unwrap()).unwrap();
     let w = v.clone();
     let f = function(move |x: Tensor| {

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close, in_use};
+use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, Gradient, GradientTape, IndexedSlices, Result, Tensor, Variable,
     clip_by_global_norm, function, global_norm, memory, random_normal, tensor, zeros,
@@ -56,7 +56,7 @@ fn indices() -> Tensor {
 
 #[test]
 fn rows_stay_rows_through_sums_and_ops_that_work_on_each_row() {
-    let _turn = alone();
+    let _context = own_context();
     let i = indices();
     let w = tensor(vec![vec![0.5f64; 3]; 4]).unwrap();
     let b = tensor([1.0f64, 2.0, 3.0, 4.0]).unwrap();
@@ -84,7 +84,7 @@ fn rows_stay_rows_through_sums_and_ops_that_work_on_each_row() {
 /// A value that is read twice, forty times in a row, has 2^40 ways from the rows to the table.
 #[test]
 fn rows_of_a_value_that_is_read_twice_again_and_again_stay_few() {
-    let _turn = alone();
+    let _context = own_context();
     let i = indices();
     let polynomial = |t: &Tensor| {
         let mut y = t.tanh()?;
@@ -108,7 +108,7 @@ fn rows_of_a_value_that_is_read_twice_again_and_again_stay_few() {
 
 #[test]
 fn both_sides_of_a_product_get_their_gradient_from_the_rows() {
-    let _turn = alone();
+    let _context = own_context();
     let (table, w) = (table(), Variable::new("w", tensor(vec![vec![0.5f64; 3]; 4]).unwrap()));
     let w = w.unwrap();
     let run = |through: bool| {
@@ -129,7 +129,7 @@ fn both_sides_of_a_product_get_their_gradient_from_the_rows() {
 
 #[test]
 fn scaling_and_clipping_keep_rows_and_give_what_the_whole_would() {
-    let _turn = alone();
+    let _context = own_context();
     let i = indices();
     let (sparse, whole) = both(|t| t.gather(&i, 0)?.square()?.sum_all());
     let norm = whole.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -163,7 +163,7 @@ fn scaling_and_clipping_keep_rows_and_give_what_the_whole_would() {
 
 #[test]
 fn updates_touch_the_rows_alone_eager_and_planned() {
-    let _turn = alone();
+    let _context = own_context();
     let step = |table: &Variable, i: &Tensor| -> Result<Tensor> {
         let mut tape = GradientTape::new();
         let loss = table.read()?.gather(i, 0)?.square()?.sum_all()?;
@@ -211,7 +211,7 @@ fn zeros_f64(shape: [usize; 2]) -> Tensor {
 /// planned.
 #[test]
 fn gradient_bytes_follow_the_batch() {
-    let _turn = alone();
+    let _context = own_context();
     let (batch, width) = (1000usize, 64usize);
     let step = |table: &Variable, i: &Tensor| -> Result<()> {
         let mut tape = GradientTape::new();
@@ -253,7 +253,7 @@ fn gradient_bytes_follow_the_batch() {
 
 #[test]
 fn where_rows_become_whole_is_told_with_its_bytes() {
-    let _turn = alone();
+    let _context = own_context();
     let table = table();
     let grad = |table: &Variable| -> Result<Tensor> {
         let mut tape = GradientTape::new();

@@ -9,10 +9,8 @@
 
 mod common;
 
-use std::path::PathBuf;
-
 use common::chain::{self, drawn};
-use common::{alone, call_checked, in_use};
+use common::{call_checked, folder, in_use, own_context, test_name};
 use tonnage::{
     Bytes, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable, Watched, cond,
     function, memory,
@@ -57,15 +55,9 @@ fn least<F: Fn(Tensor) -> Result<Tensor>>(f: Function<Tensor, Tensor, F>, x: &Te
     *least
 }
 
-fn folder(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("tonnage-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
-
 #[test]
 fn training_gives_the_same_bits_in_less_memory_where_values_wait_in_a_file() {
-    let _turn = alone();
+    let _context = own_context();
     let x = drawn([ROWS, WIDTH], 1.0);
     let without = least(step(&weights(24)).no_spill(), &x);
     let with = least(step(&weights(24)), &x);
@@ -97,7 +89,7 @@ fn training_gives_the_same_bits_in_less_memory_where_values_wait_in_a_file() {
 
 #[test]
 fn every_update_comes_after_everything_is_read_back() {
-    let _turn = alone();
+    let _context = own_context();
     let x = drawn([ROWS, WIDTH], 1.0);
     let budget = least(step(&weights(24)), &x);
     let plan = step(&weights(24)).budget(budget).unwrap().plan(&x).unwrap();
@@ -129,7 +121,7 @@ fn with_branch() -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor>> 
 
 #[test]
 fn a_value_that_may_not_be_recomputed_waits_in_a_file() {
-    let _turn = alone();
+    let _context = own_context();
     let x = drawn([256, 256], 0.1);
     let expected = with_branch().call(x.clone()).unwrap().scalar::<f32>().unwrap();
     let unlimited = with_branch().plan(&x).unwrap().peak();
@@ -173,7 +165,7 @@ fn wandering(seed: u64, x: Tensor) -> Result<Tensor> {
 
 #[test]
 fn random_programs_give_the_same_bits_at_their_least_budget() {
-    let _turn = alone();
+    let _context = own_context();
     let x = drawn([128, 128], 0.5);
     let mut spilled = 0;
     for seed in 0..30 {
@@ -192,7 +184,7 @@ fn random_programs_give_the_same_bits_at_their_least_budget() {
 
 #[test]
 fn prices_tell_what_is_spilled() {
-    let _turn = alone();
+    let _context = own_context();
     let x = drawn([ROWS, WIDTH], 1.0);
     let prices = step(&weights(24)).prices(&x).unwrap();
     assert!(prices[0].fitted.spilled.is_zero());
@@ -205,7 +197,7 @@ fn prices_tell_what_is_spilled() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_an_error_before_anything_happens() {
-    let _turn = alone();
+    let _context = own_context();
     let weights = weights(24);
     let x = drawn([ROWS, WIDTH], 1.0);
     let budget = least(step(&weights), &x);
@@ -229,7 +221,7 @@ fn a_folder_that_cannot_be_written_is_an_error_before_anything_happens() {
 /// Run as a process of its own, in which no file may become long: as on a disk that is full.
 #[test]
 fn child_on_a_full_disk() {
-    let _turn = alone();
+    let _context = own_context();
     if std::env::var_os("TONNAGE_TEST_FULL").is_none() {
         return;
     }
@@ -249,13 +241,14 @@ fn child_on_a_full_disk() {
 #[cfg(unix)]
 #[test]
 fn a_full_disk_is_an_error_before_any_variable_is_written_and_leaves_no_file() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("full");
     // The shell's limit counts blocks; the signal that comes with it is ignored, as programs that care do.
-    let run = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact child_on_a_full_disk";
+    let run = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact \"$1\"";
     let child = std::process::Command::new("sh")
         .args(["-c", run])
         .arg(std::env::current_exe().unwrap())
+        .arg(test_name(module_path!(), "child_on_a_full_disk"))
         .env("TONNAGE_TEST_FULL", "1")
         .env("TONNAGE_SPILL_DIR", &folder)
         .output()

@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{alone, in_use};
+use common::{folder, in_use, own_context, test_name};
 use tonnage::{
     Bytes, Elementwise, Error, ErrorKind, Function, GradientTape, Result, Tensor, Variable,
     Watched, function, host_effect, memory, tensor,
@@ -44,10 +44,10 @@ fn values(weights: &[Variable]) -> Vec<Vec<f32>> {
 }
 
 /// A step of training in which `between` runs when the forward pass is done, and the backward pass is not.
-fn step(
+fn step<B: Fn() + Clone + Send + Sync + 'static>(
     weights: &[Variable],
-    between: fn(),
-) -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor> + use<>> {
+    between: B,
+) -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor> + use<B>> {
     let held = weights.to_vec();
     function(move |x: Tensor| {
         let mut tape = GradientTape::new();
@@ -56,6 +56,7 @@ fn step(
             h = h.matmul(&w.read()?)?.tanh()?;
         }
         let loss = h.square()?.mean_all()?;
+        let between = between.clone();
         host_effect(&[&loss], move |_| {
             between();
             Ok(())
@@ -70,46 +71,30 @@ fn step(
 }
 
 /// The same within its least budget, for which values wait in a file.
-fn tight(
+fn tight<B: Fn() + Clone + Send + Sync + 'static>(
     weights: &[Variable],
-    between: fn(),
-) -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor> + use<>> {
+    between: B,
+) -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor> + use<B>> {
     let x = numbers(ROWS, WIDTH, 1, 1.0);
-    let error = step(weights, between).budget("1KiB").unwrap().plan(&x).unwrap_err();
+    let error = step(weights, between.clone()).budget("1KiB").unwrap().plan(&x).unwrap_err();
     let ErrorKind::OverBudget { least: Some(least), .. } = error.kind() else { panic!("{error}") };
     let step = step(weights, between).budget(*least).unwrap();
     assert!(!step.plan(&x).unwrap().fitted.unwrap().spilled.is_zero());
     step
 }
 
-fn folder(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("tonnage-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&path).unwrap();
-    path
-}
-
 fn files(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// The spill files of this process.
-fn own_files() -> Vec<PathBuf> {
-    let own = format!("tonnage-{}-", std::process::id());
-    let is_own = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy();
-        name.starts_with(&own) && name.ends_with(".spill")
-    };
-    files(&std::env::temp_dir()).into_iter().filter(is_own).collect()
-}
-
-fn cut() {
-    for path in own_files() {
+fn cut(folder: &Path) {
+    for path in files(folder) {
         OpenOptions::new().write(true).open(path).unwrap().set_len(1000).unwrap();
     }
 }
 
-fn change() {
-    for path in own_files() {
+fn change(folder: &Path) {
+    for path in files(folder) {
         let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
         let mut at = 0;
         let mut byte = [0];
@@ -125,31 +110,35 @@ fn nothing() {}
 #[test]
 fn a_file_that_somebody_cuts_or_changes_fails_the_call_and_training_goes_on_as_if_it_had_not_been()
 {
-    let _turn = alone();
+    let _context = own_context();
+    let folder = folder("troubled");
+    memory::set_spill_folder(&folder).unwrap();
     let x = numbers(ROWS, WIDTH, 1, 1.0);
     let (weights, untroubled) = (weights(), weights());
     let (free, fine) = (step(&untroubled, nothing), tight(&weights, nothing));
     // Of a file that was cut, what is written behind that is read first or not: it ends too soon, or has holes.
     for (trouble, says) in
-        [(cut as fn(), &["cut short", "was changed"][..]), (change, &["was changed"])]
+        [(cut as fn(&Path), &["cut short", "was changed"][..]), (change, &["was changed"])]
     {
-        let troubled = tight(&weights, trouble);
+        let within = folder.clone();
+        let troubled = tight(&weights, move || trouble(&within));
         let (before, held) = (values(&weights), in_use());
         let error = troubled.call(x.clone()).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Spill { .. }), "{error}");
         assert!(says.iter().any(|says| error.to_string().contains(says)), "{error}");
         assert_eq!((values(&weights), in_use()), (before, held));
-        assert!(own_files().is_empty(), "{:?}", own_files());
+        assert_eq!(files(&folder), Vec::<PathBuf>::new());
         let losses = [fine.call(x.clone()).unwrap(), free.call(x.clone()).unwrap()];
         let [less, all] = losses.map(|loss| loss.scalar::<f32>().unwrap());
         assert_eq!(less, all);
     }
     assert_eq!(values(&weights), values(&untroubled));
+    std::fs::remove_dir(&folder).unwrap();
 }
 
 #[test]
 fn a_folder_in_which_nobody_can_make_a_file_is_named() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(ROWS, WIDTH, 1, 1.0);
     let weights = weights();
     let step = tight(&weights, nothing);
@@ -177,7 +166,7 @@ fn hold() {
 /// What a process of its own does.
 #[test]
 fn role() {
-    let _turn = alone();
+    let _context = own_context();
     let Some(role) = std::env::var_os(ROLE) else { return };
     match role.to_str().unwrap() {
         "hold" => {
@@ -210,7 +199,7 @@ fn bits(weights: &[Variable]) -> String {
 fn child(role: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "role", "--nocapture"])
+        .args(["--exact", &test_name(module_path!(), "role"), "--nocapture"])
         .env(ROLE, role)
         .env("TONNAGE_SPILL_DIR", folder)
         .stdin(Stdio::piped())
@@ -220,7 +209,7 @@ fn child(role: &str, folder: &Path) -> Command {
 
 #[test]
 fn two_processes_train_in_one_folder_to_the_bits_of_one_without_a_budget() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("both");
     let expected = {
         let weights = weights();
@@ -242,7 +231,7 @@ fn two_processes_train_in_one_folder_to_the_bits_of_one_without_a_budget() {
 
 #[test]
 fn what_training_leaves_that_was_killed_is_removed_by_the_next_that_spills_there() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("killed");
     let mut killed = child("hold", &folder).spawn().unwrap();
     let mut says = BufReader::new(killed.stdout.take().unwrap());
@@ -281,13 +270,14 @@ fn full_disk() {
 
 #[test]
 fn a_disk_that_is_full_when_a_tensor_should_leave_memory_is_an_error_and_nothing_is_lost() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = folder("eager-full");
     // The shell's limit counts blocks; the signal that comes with it is ignored, as programs that care do.
-    let run = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact role";
+    let run = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact \"$1\"";
     let child = Command::new("sh")
         .args(["-c", run])
         .arg(std::env::current_exe().unwrap())
+        .arg(test_name(module_path!(), "role"))
         .env(ROLE, "full")
         .env("TONNAGE_SPILL_DIR", &folder)
         .output()

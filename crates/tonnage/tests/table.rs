@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close};
+use common::{call_checked, close, own_context};
 use tonnage::{
     Axes, Bytes, DType, Elementwise, ErrorKind, GradientTape, Index, PadMode, Part, RandomKey,
     Result, Tensor, concat, einsum, eye, function, memory, meshgrid, ones, random_int,
@@ -55,7 +55,7 @@ fn by_loops(text: &str, operands: &[&Tensor]) -> Vec<f64> {
 
 #[test]
 fn sums_of_products_are_those_of_loops_over_all_letters() {
-    let _turn = alone();
+    let _context = own_context();
     for (text, shapes) in [
         ("ij,jk->ik", vec![vec![2, 3], vec![3, 4]]),
         ("ij,jk->ki", vec![vec![2, 3], vec![3, 4]]),
@@ -82,7 +82,7 @@ fn sums_of_products_are_those_of_loops_over_all_letters() {
 
 #[test]
 fn letters_that_are_left_out_or_stand_for_many_mean_what_numpy_means() {
-    let _turn = alone();
+    let _context = own_context();
     let (a, b) = (numbers(&[2, 3]), numbers(&[3, 4]));
     close(&einsum("ij,jk", &[&a, &b]).unwrap(), &by_loops("ij,jk->ik", &[&a, &b]), 1e-12);
     let (a, b) = (numbers(&[5, 2, 3]), numbers(&[5, 3, 2]));
@@ -96,7 +96,7 @@ fn letters_that_are_left_out_or_stand_for_many_mean_what_numpy_means() {
 
 #[test]
 fn mistakes_in_sums_of_products_say_where() {
-    let _turn = alone();
+    let _context = own_context();
     let (a, b) = (numbers(&[2, 3]), numbers(&[4, 4]));
     for (text, operands, part) in [
         ("ij,jk->ik", vec![&a, &b], "j is 3 long"),
@@ -114,7 +114,7 @@ fn mistakes_in_sums_of_products_say_where() {
 
 #[test]
 fn products_over_pairs_of_axes_agree_with_letters() {
-    let _turn = alone();
+    let _context = own_context();
     let (a, b) = (numbers(&[2, 3, 4]), numbers(&[4, 5, 3]));
     let got = a.tensordot(&b, &[1, 2], &[2, 0]).unwrap();
     close(&got, &by_loops("ijk,klj->il", &[&a, &b]), 1e-12);
@@ -133,7 +133,7 @@ fn products_over_pairs_of_axes_agree_with_letters() {
 
 #[test]
 fn attention_by_letters_copies_no_operand() {
-    let _turn = alone();
+    let _context = own_context();
     let (q, k) = (numbers(&[2, 16, 4, 8]), numbers(&[2, 16, 4, 8]));
     let f = function(|(q, k): (Tensor, Tensor)| einsum("bthd,bshd->bhts", &[&q, &k]));
     let plan = f.plan(&(q.clone(), k.clone())).unwrap();
@@ -148,7 +148,7 @@ fn attention_by_letters_copies_no_operand() {
 
 #[test]
 fn linear_systems_are_solved_and_matrices_without_an_inverse_refused() {
-    let _turn = alone();
+    let _context = own_context();
     let a = (numbers(&[2, 4, 4]) + (eye(4, DType::F64).unwrap() * 3.0).unwrap()).unwrap();
     let b = numbers(&[2, 4, 2]);
     let x = a.solve(&b).unwrap();
@@ -170,7 +170,7 @@ fn linear_systems_are_solved_and_matrices_without_an_inverse_refused() {
 
 #[test]
 fn the_cross_product_is_orthogonal_to_both() {
-    let _turn = alone();
+    let _context = own_context();
     let (a, b) = (numbers(&[5, 3]), numbers(&[5, 3]).roll(1, 0).unwrap());
     let c = a.cross(&b).unwrap();
     for x in [&a, &b] {
@@ -181,7 +181,7 @@ fn the_cross_product_is_orthogonal_to_both() {
 
 #[test]
 fn parts_are_taken_as_python_takes_them() {
-    let _turn = alone();
+    let _context = own_context();
     let x = range(0i32, 24, 1).unwrap().reshape([2, 3, 4]).unwrap();
     let shape = |t: Result<Tensor>| t.unwrap().shape().to_string();
     assert_eq!(shape(x.get(&[Index::Rest, 0.into()])), "[2, 3]");
@@ -200,7 +200,7 @@ fn parts_are_taken_as_python_takes_them() {
 
 #[test]
 fn the_gradient_of_parts_is_joined_again() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(&[4, 6]);
     let mut tape = GradientTape::new();
     tape.watch(&x);
@@ -215,7 +215,7 @@ fn the_gradient_of_parts_is_joined_again() {
 
 #[test]
 fn reductions_over_chains_make_nothing_of_full_size() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(&[200, 500]);
     let size = Bytes::of(200 * 500 * 8).rounded();
     let small = Bytes::of(64 * 1024);
@@ -238,7 +238,7 @@ fn reductions_over_chains_make_nothing_of_full_size() {
 
 #[test]
 fn triangles_of_ones_and_unit_matrices_take_no_bytes() {
-    let _turn = alone();
+    let _context = own_context();
     let mask = ones([1000, 1000]).unwrap().tril(0).unwrap();
     assert!(mask.is_recipe());
     assert_eq!(mask.sum_all().unwrap().to_vec::<f32>().unwrap(), [500_500.0]);
@@ -249,7 +249,7 @@ fn triangles_of_ones_and_unit_matrices_take_no_bytes() {
 
 #[test]
 fn segments_are_reduced_in_any_order() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([[1.0f32, 2.0], [3.0, 4.0], [5.0, 0.0]]).unwrap();
     let by = tensor([2, 0, 2]).unwrap();
     let of = |t: Result<Tensor>| t.unwrap().to_vec::<f32>().unwrap();
@@ -264,7 +264,7 @@ fn segments_are_reduced_in_any_order() {
 
 #[test]
 fn rows_of_a_batch_are_gathered_together() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(&[2, 3, 4]);
     let by = tensor([[2i64, 0], [1, 1]]).unwrap();
     let rows = x.gather_batched(&by, 1, 1).unwrap();
@@ -288,7 +288,7 @@ fn rows_of_a_batch_are_gathered_together() {
 
 #[test]
 fn sorting_along_any_axis_agrees_with_its_indices() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(&[4, 5, 3]);
     for axis in 0..3 {
         for down in [false, true] {
@@ -307,7 +307,7 @@ fn sorting_along_any_axis_agrees_with_its_indices() {
 
 #[test]
 fn a_long_row_is_sorted_on_all_threads_as_on_one() {
-    let _turn = alone();
+    let _context = own_context();
     let all: Vec<f32> =
         (0..50_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 18) as f32).collect();
     let mut indices: Vec<i32> = (0..50_000).collect();
@@ -322,7 +322,7 @@ fn a_long_row_is_sorted_on_all_threads_as_on_one() {
 
 #[test]
 fn what_the_data_decide_has_its_size() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([3, 0, 3, 7]).unwrap();
     let (values, indices, counts) = x.unique_with_counts().unwrap();
     assert_eq!(values.to_vec::<i32>().unwrap(), [3, 0, 7]);
@@ -335,7 +335,7 @@ fn what_the_data_decide_has_its_size() {
 
 #[test]
 fn a_window_moves_along_a_cache_in_place() {
-    let _turn = alone();
+    let _context = own_context();
     let cache = (zeros([4, 3]).unwrap() + tensor(0.0f32).unwrap()).unwrap();
     let row = tensor([[1.0f32; 3]]).unwrap();
     let start = tensor([2, 0]).unwrap();
@@ -350,7 +350,7 @@ fn a_window_moves_along_a_cache_in_place() {
 
 #[test]
 fn space_goes_into_depth_and_batch_and_comes_back() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(&[2, 4, 6, 3]);
     let deep = x.space_to_depth(2).unwrap();
     assert_eq!(deep.shape().to_string(), "[2, 2, 3, 12]");
@@ -364,7 +364,7 @@ fn space_goes_into_depth_and_batch_and_comes_back() {
 
 #[test]
 fn joining_and_cutting_undo_each_other() {
-    let _turn = alone();
+    let _context = own_context();
     let x = numbers(&[3, 4]);
     let parts = x.unstack(0).unwrap();
     let again = stack(&parts.iter().collect::<Vec<_>>(), 0).unwrap();
@@ -382,7 +382,7 @@ fn joining_and_cutting_undo_each_other() {
 
 #[test]
 fn keys_repeat_their_numbers_and_seeds_theirs() {
-    let _turn = alone();
+    let _context = own_context();
     let key = RandomKey::new(5);
     let logits = numbers(&[3, 4]);
     let drawn = |key: &RandomKey| {
@@ -421,7 +421,7 @@ fn keys_repeat_their_numbers_and_seeds_theirs() {
 
 #[test]
 fn a_function_shuffles_anew_in_every_call() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| random_shuffle(&x));
     let x = range(0i32, 100, 1).unwrap();
     let (a, b) = (f.call(x.clone()).unwrap(), f.call(x.clone()).unwrap());
@@ -432,7 +432,7 @@ fn a_function_shuffles_anew_in_every_call() {
 
 #[test]
 fn bounds_may_be_numbers_or_tensors() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([-2.0f32, 0.5, 3.0]).unwrap();
     assert_eq!(x.clip(-1.0, 1.0).unwrap().to_vec::<f32>().unwrap(), [-1.0, 0.5, 1.0]);
     let high = tensor([5.0f32, 0.0, 2.0]).unwrap();
@@ -443,7 +443,7 @@ fn bounds_may_be_numbers_or_tensors() {
 
 #[test]
 fn sorting_goes_from_minus_infinity_to_nan() {
-    let _turn = alone();
+    let _context = own_context();
     let inf = f32::INFINITY;
     let order = [-inf, f32::MIN, -1.5, -1e-45, 0.0, 1e-45, 2.0, f32::MAX, inf];
     let mut mixed: Vec<f32> = order.iter().rev().copied().collect();
@@ -464,7 +464,7 @@ fn sorting_goes_from_minus_infinity_to_nan() {
 
 #[test]
 fn systems_around_the_sizes_of_blocks_are_solved() {
-    let _turn = alone();
+    let _context = own_context();
     for n in [1usize, 2, 5, 47, 48, 49, 97, 150] {
         let element = |i: usize| ((i * i + 3 * i + 1) as f64).sin();
         let a: Vec<f64> = (0..n * n).map(element).collect();

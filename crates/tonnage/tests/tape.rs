@@ -6,7 +6,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{alone, call_checked, close, in_use};
+use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, Container, DType, Elementwise, ErrorKind, Gradient, GradientTape, Result, Tensor,
     Variable, function, memory, ones, random_normal, tensor, zeros,
@@ -23,7 +23,7 @@ fn numbers(gradient: &Gradient) -> Vec<f64> {
 
 #[test]
 fn sources_nest_in_any_way_and_gradients_nest_as_they_do() {
-    let _turn = alone();
+    let _context = own_context();
     let (a, b) = (tensor([1.0f64, 2.0]).unwrap(), tensor(3.0f64).unwrap());
     let v = Variable::new("v", tensor([4.0f64]).unwrap()).unwrap();
     let named = BTreeMap::from([("b", b.clone())]);
@@ -41,7 +41,7 @@ fn sources_nest_in_any_way_and_gradients_nest_as_they_do() {
 
 #[test]
 fn several_targets_add_up_and_each_may_have_a_gradient_of_its_own() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([1.0f64, 2.0]).unwrap();
     let mut tape = GradientTape::persistent();
     tape.watch(&x);
@@ -57,7 +57,7 @@ fn several_targets_add_up_and_each_may_have_a_gradient_of_its_own() {
 
 #[test]
 fn a_tape_watches_what_it_is_told_to() {
-    let _turn = alone();
+    let _context = own_context();
     let (a, b) = (Variable::new("a", ones([2]).unwrap()), Variable::new("b", ones([2]).unwrap()));
     let (a, b) = (a.unwrap(), b.unwrap());
     let frozen = Variable::not_trainable("frozen", ones([2]).unwrap()).unwrap();
@@ -76,7 +76,7 @@ fn a_tape_watches_what_it_is_told_to() {
 
 #[test]
 fn what_is_not_recorded_has_no_gradient_and_a_reset_tape_starts_anew() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([3.0f64]).unwrap();
     let mut tape = GradientTape::new();
     tape.watch(&x);
@@ -94,7 +94,7 @@ fn what_is_not_recorded_has_no_gradient_and_a_reset_tape_starts_anew() {
 
 #[test]
 fn stop_gradient_stops_it() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([3.0f64]).unwrap();
     let mut tape = GradientTape::new();
     tape.watch(&x);
@@ -104,7 +104,7 @@ fn stop_gradient_stops_it() {
 
 #[test]
 fn third_derivatives_come_of_three_tapes() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([2.0f64]).unwrap();
     let mut tapes = [GradientTape::new(), GradientTape::new(), GradientTape::new()];
     tapes.iter().for_each(|tape| tape.watch(&x));
@@ -117,7 +117,7 @@ fn third_derivatives_come_of_three_tapes() {
 
 #[test]
 fn a_variable_of_a_closed_container_is_named() {
-    let _turn = alone();
+    let _context = own_context();
     let container = Container::new("box");
     let v = container.enter(|| Variable::new("v", ones([2]).unwrap())).unwrap();
     let mut tape = GradientTape::new();
@@ -132,7 +132,7 @@ fn a_variable_of_a_closed_container_is_named() {
 /// the right one, which is one tensor; for that of the right side every left one.
 #[test]
 fn a_loop_of_matmuls_holds_what_the_rows_declare_and_says_how_much() {
-    let _turn = alone();
+    let _context = own_context();
     let (h, w) = (resident([16, 16]), resident([16, 16]));
     let size = Bytes::new(16 * 16 * 4);
     let run = |watched: &Tensor, times: usize| {
@@ -161,7 +161,7 @@ fn a_loop_of_matmuls_holds_what_the_rows_declare_and_says_how_much() {
 
 #[test]
 fn the_backward_pass_frees_what_it_has_passed() {
-    let _turn = alone();
+    let _context = own_context();
     let x = resident([256, 256]);
     let one = Bytes::new(256 * 256 * 4);
     let mut tape = GradientTape::new();
@@ -186,7 +186,7 @@ fn the_backward_pass_frees_what_it_has_passed() {
 
 #[test]
 fn sums_of_gradients_are_added_up_in_place() {
-    let _turn = alone();
+    let _context = own_context();
     let x = resident([128, 128]);
     let one = (128 * 128 * 4) as u64;
     let mut tape = GradientTape::new();
@@ -208,7 +208,7 @@ fn sums_of_gradients_are_added_up_in_place() {
 
 #[test]
 fn gradients_that_are_not_asked_for_are_neither_computed_nor_planned() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, w) = (resident([12, 20]), resident([20, 28]));
     let run = |x: &Tensor, w: &Tensor| -> Result<Tensor> {
         let mut tape = GradientTape::new();
@@ -242,7 +242,7 @@ fn gradients_that_are_not_asked_for_are_neither_computed_nor_planned() {
 
 #[test]
 fn a_traced_tape_says_what_its_gradient_will_keep() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let mut tape = GradientTape::new();
         tape.watch(&x);
@@ -256,7 +256,7 @@ fn a_traced_tape_says_what_its_gradient_will_keep() {
 
 #[test]
 fn jacobians_are_those_of_mathematics_row_by_row_or_not() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([[1.0f64, 2.0, 3.0], [0.5, -1.0, 2.0]]).unwrap();
     let w = tensor([[1.0f64, 2.0], [0.5, -1.0], [3.0, 1.0]]).unwrap();
     type F = fn(&Tensor, &Tensor) -> Result<Tensor>;
@@ -304,7 +304,7 @@ fn jacobians_are_those_of_mathematics_row_by_row_or_not() {
 
 #[test]
 fn a_jacobian_takes_the_result_and_one_backward_pass() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, w) = (resident([64, 64]), resident([64, 64]));
     let mut tape = GradientTape::new();
     tape.watch(&x);
@@ -321,7 +321,7 @@ fn a_jacobian_takes_the_result_and_one_backward_pass() {
 
 #[test]
 fn jacobians_inside_of_functions_are_planned() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| {
         let mut tape = GradientTape::new();
         tape.watch(&x);
@@ -335,7 +335,7 @@ fn jacobians_inside_of_functions_are_planned() {
 
 #[test]
 fn an_unconnected_source_has_no_jacobian() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, z) = (tensor([1.0f64]).unwrap(), zeros([3]).unwrap());
     let mut tape = GradientTape::new();
     tape.watch((&x, &z));
@@ -347,7 +347,7 @@ fn an_unconnected_source_has_no_jacobian() {
 
 #[test]
 fn bits_give_way_to_a_result_that_is_saved_anyway() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, w) = (resident([32, 64]), resident([64, 16]));
     let bits = |then: &dyn Fn(&Tensor) -> Result<Tensor>| {
         let tape = GradientTape::new();

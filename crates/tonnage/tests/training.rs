@@ -6,7 +6,7 @@ mod common;
 
 use std::fs;
 
-use common::{Folder, alone, in_use};
+use common::{Folder, in_use, own_context};
 use tonnage::data::Dataset;
 use tonnage::io::{SafeTensors, parse_idx, read_idx, save_safetensors};
 use tonnage::nn::{Activation, Apply, Dense, Layer, Mode, Parameters, Sequential};
@@ -45,7 +45,7 @@ fn values(model: &Sequential) -> Vec<Vec<f32>> {
 
 #[test]
 fn training_learns_and_takes_what_was_predicted() {
-    let _turn = alone();
+    let _context = own_context();
     let before = in_use();
     {
         set_seed(1);
@@ -72,7 +72,7 @@ fn training_learns_and_takes_what_was_predicted() {
 
 #[test]
 fn training_that_was_stopped_goes_on_to_the_same_bits() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("resume");
     let data = points(256);
     let trained = |stop: Option<u64>, checkpoints: Option<Checkpoints>, resume: bool| {
@@ -106,7 +106,7 @@ fn training_that_was_stopped_goes_on_to_the_same_bits() {
 
 #[test]
 fn a_checkpoint_of_another_model_or_a_damaged_one_changes_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("damaged");
     let data = points(64);
     let checkpoints = || Checkpoints::new(&folder.0);
@@ -137,7 +137,7 @@ fn a_checkpoint_of_another_model_or_a_damaged_one_changes_nothing() {
 
 #[test]
 fn a_loss_that_is_no_number_stops_training_and_keeps_the_last_checkpoint() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("nan");
     let data = points(128);
     let model = model();
@@ -153,7 +153,7 @@ fn a_loss_that_is_no_number_stops_training_and_keeps_the_last_checkpoint() {
 
 #[test]
 fn the_first_tensor_that_is_not_finite_is_named_and_nothing_is_written() {
-    let _turn = alone();
+    let _context = own_context();
     let data = points(64);
     let bad = Sequential::new()
         .then(Dense::new(24))
@@ -177,7 +177,7 @@ fn the_first_tensor_that_is_not_finite_is_named_and_nothing_is_written() {
 
 #[test]
 fn gradients_of_several_batches_make_one_step() {
-    let _turn = alone();
+    let _context = own_context();
     let data = points(256);
     let trained = |batch: usize, parts: usize| {
         set_seed(5);
@@ -217,7 +217,7 @@ impl tonnage::train::Callback for &mut Seen {
 
 #[test]
 fn what_is_held_out_is_told_after_every_epoch_and_a_callback_may_end_it() {
-    let _turn = alone();
+    let _context = own_context();
     let (train, test) = points(240).hold_out(6).unwrap();
     let (model, optimizer) = (model(), Optimizer::adam(0.02));
     let mut seen = Seen(Vec::new(), Some(3));
@@ -236,7 +236,7 @@ fn what_is_held_out_is_told_after_every_epoch_and_a_callback_may_end_it() {
 
 #[test]
 fn the_best_checkpoint_is_kept_beside_the_last_ones() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("best");
     let w = tonnage::Variable::new("w", tensor([0.0f32]).unwrap()).unwrap();
     let named = [("model.w".to_string(), w.clone())];
@@ -273,7 +273,7 @@ fn the_best_checkpoint_is_kept_beside_the_last_ones() {
 
 #[test]
 fn weights_are_loaded_in_whole_or_in_part_and_differences_are_listed() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("weights");
     let path = folder.0.join("w.safetensors");
     let x = tonnage::ones([1, 2]).unwrap();
@@ -333,7 +333,7 @@ fn weights_are_loaded_in_whole_or_in_part_and_differences_are_listed() {
 /// Not a byte more at the end than at the start.
 #[test]
 fn predicting_again_and_again_holds_no_more() {
-    let _turn = alone();
+    let _context = own_context();
     let model = model();
     let says = predictor(&model);
     let x = tonnage::ones([4, 2]).unwrap();
@@ -348,7 +348,7 @@ fn predicting_again_and_again_holds_no_more() {
 
 #[test]
 fn what_cannot_be_trained_is_refused_before_anything_runs() {
-    let _turn = alone();
+    let _context = own_context();
     let data = points(10);
     let run = |fit: Fit| {
         let made = fit.run(&model(), &Optimizer::sgd(0.1), &data, loss, |_| Go::On);
@@ -365,7 +365,7 @@ fn what_cannot_be_trained_is_refused_before_anything_runs() {
 
 #[test]
 fn tensors_go_to_files_and_back_with_every_dtype() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("file");
     let path = folder.0.join("all.safetensors");
     let numbers = tensor([[0.0f64, 1.0, 2.0], [3.0, 4.0, 5.0]]).unwrap();
@@ -397,7 +397,7 @@ fn tensors_go_to_files_and_back_with_every_dtype() {
 /// A gigabyte by the header's word, and what else headers may say.
 #[test]
 fn files_that_lie_are_refused_without_taking_memory() {
-    let _turn = alone();
+    let _context = own_context();
     let folder = Folder::new("lies");
     let path = folder.0.join("x");
     memory::reset_peak("cpu:0").unwrap();
@@ -434,7 +434,7 @@ fn files_that_lie_are_refused_without_taking_memory() {
 
 #[test]
 fn batches_come_in_the_order_of_their_key_and_may_begin_anywhere() {
-    let _turn = alone();
+    let _context = own_context();
     let data = Dataset::of(tonnage::range(0i64, 10, 1).unwrap()).unwrap();
     let all = |batches: tonnage::data::Batches<'_, Tensor>| -> Vec<Vec<i64>> {
         batches.map(|batch| batch.unwrap().to_vec().unwrap()).collect()

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{alone, call_checked, close, in_use};
+use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, Check, DType, Elementwise, ErrorKind, GradientTape, Result, Tensor, Variable,
     check_gradients, cond, constant, function, grad, grad_wrt, hvp, jvp, memory, random_normal,
@@ -22,7 +22,7 @@ fn sample() -> (Tensor, Tensor) {
 
 #[test]
 fn grad_is_what_the_tape_gives_of_all_arguments_or_some() {
-    let _turn = alone();
+    let _context = own_context();
     let (w, x) = sample();
     let mut tape = GradientTape::new();
     tape.watch((&w, &x));
@@ -46,7 +46,7 @@ fn grad_is_what_the_tape_gives_of_all_arguments_or_some() {
 
 #[test]
 fn what_comes_in_twice_is_two_arguments() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor(3.0f64).unwrap();
     let by_first = grad_wrt(|(a, b): (Tensor, Tensor)| a * b, |(a, _)| a.clone());
     assert_eq!(by_first((x.clone(), x.clone())).unwrap().scalar::<f64>().unwrap(), 3.0);
@@ -61,7 +61,7 @@ fn what_comes_in_twice_is_two_arguments() {
 
 #[test]
 fn vjp_and_jvp_are_transposes() {
-    let _turn = alone();
+    let _context = own_context();
     let (w, x) = sample();
     let f = |(w, x): (Tensor, Tensor)| -> Result<(Tensor, Tensor)> {
         let y = x.matmul(&w)?.softmax(-1)?;
@@ -84,7 +84,7 @@ fn vjp_and_jvp_are_transposes() {
 
 #[test]
 fn forward_mode_goes_through_branches_loops_and_functions() {
-    let _turn = alone();
+    let _context = own_context();
     let step = function(|h: Tensor| h.tanh()? + 0.1);
     let f = |x: Tensor| -> Result<Tensor> {
         let start = (constant(0i32, ())?, x.clone());
@@ -110,7 +110,7 @@ fn forward_mode_goes_through_branches_loops_and_functions() {
 
 #[test]
 fn forward_mode_holds_tangents_of_what_is_held() {
-    let _turn = alone();
+    let _context = own_context();
     let resident = || {
         let values = random_normal([32, 32], DType::F32).unwrap().to_vec::<f32>().unwrap();
         tensor(values).unwrap().reshape([32, 32]).unwrap()
@@ -137,7 +137,7 @@ fn forward_mode_holds_tangents_of_what_is_held() {
 
 #[test]
 fn a_loop_goes_forwards_in_the_memory_of_one_iteration() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |iterations: i32| {
         function(move |(w, t): (Tensor, Tensor)| {
             let run = |w: Tensor| -> Result<Tensor> {
@@ -157,7 +157,7 @@ fn a_loop_goes_forwards_in_the_memory_of_one_iteration() {
 
 #[test]
 fn hessian_vector_products_are_those_of_the_hessian() {
-    let _turn = alone();
+    let _context = own_context();
     let f = |x: Tensor| -> Result<Tensor> { ((&x).square()? * &x)?.mul(&x.sum_all()?)?.sum_all() };
     let x = tensor([0.5f64, -1.0, 2.0]).unwrap();
     let v = tensor([1.0f64, 0.3, -0.7]).unwrap();
@@ -179,7 +179,7 @@ fn hessian_vector_products_are_those_of_the_hessian() {
 
 #[test]
 fn tapes_and_forward_passes_nest_either_way() {
-    let _turn = alone();
+    let _context = own_context();
     // d/dx of d/dt (x * t)^3 at t = 1, along t: d/dx 3 x^3 = 9 x^2.
     let inner = |x: &Tensor| -> Result<Tensor> {
         let x = x.clone();
@@ -200,7 +200,7 @@ fn tapes_and_forward_passes_nest_either_way() {
 
 #[test]
 fn a_planned_function_under_a_tape_has_a_gradient_and_saves_what_its_rows_declare() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", tensor(vec![vec![0.1f32; 64]; 64]).unwrap()).unwrap();
     let v = w.clone();
     let f = function(move |x: Tensor| x.matmul(&v.read()?)?.tanh()?.exp());
@@ -227,7 +227,7 @@ fn a_planned_function_under_a_tape_has_a_gradient_and_saves_what_its_rows_declar
 
 #[test]
 fn second_derivatives_go_through_planned_functions() {
-    let _turn = alone();
+    let _context = own_context();
     let f = function(|x: Tensor| ((&x).square()? * &x)?.tanh());
     let of = |x: Tensor| f.call(x)?.sum_all();
     let x = tensor([0.5f64, -0.3]).unwrap();
@@ -236,7 +236,7 @@ fn second_derivatives_go_through_planned_functions() {
 
 #[test]
 fn wrong_derivatives_are_found_with_their_input_and_figures() {
-    let _turn = alone();
+    let _context = own_context();
     let x = tensor([0.5f64, -1.0]).unwrap();
     // No gradient goes through one of two equal parts: half of it is missing.
     let f = |(a, b): (Tensor, Tensor)| -> Result<Tensor> {
@@ -263,7 +263,7 @@ fn wrong_derivatives_are_found_with_their_input_and_figures() {
 
 #[test]
 fn bad_calls_are_refused_with_both_sides() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, i) = (tensor([1.0f32, 2.0]).unwrap(), tensor([1i32]).unwrap());
     let text = |result: Result<Tensor>| result.unwrap_err().to_string();
     let vector = text(grad(|x: Tensor| x.square())(x.clone()));

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use memory::Action;
 use tonnage::{
     Bytes, Container, DType, ErrorKind, Result, Reuse, Tensor, TensorType, Variable, constant,
@@ -40,7 +40,7 @@ fn peak_over(before: Bytes) -> Bytes {
 
 #[test]
 fn a_variable_of_most_of_the_limit_is_made_and_updated_within_it() {
-    let _turn = alone();
+    let _context = own_context();
     let bytes = Bytes::mib(9);
     let count = bytes.as_usize() / 4;
     type Make = fn(usize) -> Result<Tensor>;
@@ -69,7 +69,7 @@ fn a_variable_of_most_of_the_limit_is_made_and_updated_within_it() {
 
 #[test]
 fn a_variable_grows_and_shrinks_by_what_is_there_without_a_copy_of_it() {
-    let _turn = alone();
+    let _context = own_context();
     let count = 1 << 20;
     let v = Variable::new("v", ones([count]).unwrap()).unwrap();
     v.assign_add(&zeros(()).unwrap()).unwrap(); // from here on in bytes of its own
@@ -85,7 +85,7 @@ fn a_variable_grows_and_shrinks_by_what_is_there_without_a_copy_of_it() {
 
 #[test]
 fn what_has_no_sign_shrinks_too() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", tensor([5u8, 3, 0]).unwrap()).unwrap();
     v.assign_sub(&tensor([1u8, 3, 1]).unwrap()).unwrap();
     assert_eq!(v.read().unwrap().to_vec::<u8>().unwrap(), [4, 0, 255]);
@@ -93,7 +93,7 @@ fn what_has_no_sign_shrinks_too() {
 
 #[test]
 fn a_deferred_variable_gets_its_first_value_straight_into_its_bytes() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     with_limit(Bytes::mib(10), || {
         memory::reset_peak("cpu:0").unwrap();
@@ -118,7 +118,7 @@ fn a_deferred_variable_gets_its_first_value_straight_into_its_bytes() {
 
 #[test]
 fn a_planned_call_writes_a_variable_where_it_stands() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     with_limit(Bytes::mib(10), || {
         memory::reset_peak("cpu:0").unwrap();
@@ -136,7 +136,7 @@ fn a_planned_call_writes_a_variable_where_it_stands() {
 
 #[test]
 fn a_value_that_was_read_stays_what_it_was() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", resident(&[1.0, 2.0])).unwrap();
     let snapshot = v.read().unwrap();
     let view = snapshot.reshape([2, 1]).unwrap();
@@ -161,7 +161,7 @@ fn a_value_that_was_read_stays_what_it_was() {
 
 #[test]
 fn a_value_that_was_read_stays_what_it_was_in_planned_calls_too() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", resident(&[1.0, 2.0])).unwrap();
     let snapshot = v.read().unwrap();
     let w = v.clone();
@@ -187,7 +187,7 @@ fn a_value_that_was_read_stays_what_it_was_in_planned_calls_too() {
 
 #[test]
 fn a_variable_can_be_assigned_from_itself() {
-    let _turn = alone();
+    let _context = own_context();
     let v = Variable::new("v", resident(&[1.0, 2.0, 3.0, 4.0])).unwrap();
     let transposed = |v: &Variable| v.read()?.reshape([2, 2])?.t()?.reshape([4]);
     v.assign(&transposed(&v).unwrap()).unwrap();
@@ -216,7 +216,7 @@ fn a_variable_can_be_assigned_from_itself() {
 
 #[test]
 fn scopes_name_variables_and_find_them_again() {
-    let _turn = alone();
+    let _context = own_context();
     let make = |reuse| {
         name_scope("net", || name_scope("layer", || get_variable("w", reuse, || ones([2]))))
     };
@@ -242,7 +242,7 @@ fn scopes_name_variables_and_find_them_again() {
 
 #[test]
 fn a_container_frees_everything_that_was_made_in_it() {
-    let _turn = alone();
+    let _context = own_context();
     let start = in_use();
     let container = Container::new("model");
     let inner = Container::new("inner");
@@ -274,7 +274,7 @@ fn a_container_frees_everything_that_was_made_in_it() {
 
 #[test]
 fn the_ledger_knows_a_variable_by_its_name() {
-    let _turn = alone();
+    let _context = own_context();
     let v = name_scope("net", || Variable::new("weights", resident(&[0.0; 5000]))).unwrap();
     let named = || {
         let info = memory::info("cpu:0").unwrap();

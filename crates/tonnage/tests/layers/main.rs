@@ -6,7 +6,7 @@
 mod common;
 mod names;
 
-use common::{alone, call_checked, in_use};
+use common::{call_checked, in_use, own_context};
 use tonnage::nn::{
     Activation, BatchNorm, Bidirectional, Convolution, Dense, Embedding, Flatten, Frozen,
     GlobalPool, GroupNorm, Initializer, Layer, LayerNorm, MaxPool, Mode, MultiHeadAttention,
@@ -84,7 +84,7 @@ fn both(layer: &dyn Layer, x: &Tensor) -> Result<(Tensor, Tensor)> {
 
 #[test]
 fn layers_give_what_pytorch_gives_eager_and_planned() {
-    let _turn = alone();
+    let _context = own_context();
     for line in CASES.lines() {
         let mut words = line.split(' ');
         let name = words.next().unwrap();
@@ -124,7 +124,7 @@ impl Layer for Tied {
 
 #[test]
 fn parameters_have_paths_and_shared_ones_count_once() {
-    let _turn = alone();
+    let _context = own_context();
     let inner = Sequential::new().then(Dense::new(8)).then(Frozen(RmsNorm::new()));
     let model = Tied { table: Embedding::new(50, 8), inner };
     assert!(model.parameters().is_empty(), "nothing is built before the first input");
@@ -139,7 +139,7 @@ fn parameters_have_paths_and_shared_ones_count_once() {
 
 #[test]
 fn a_model_takes_no_bytes_before_it_is_trained_and_what_it_says_then() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(2);
     let before = in_use();
     let model = Sequential::new()
@@ -182,7 +182,7 @@ fn a_model_takes_no_bytes_before_it_is_trained_and_what_it_says_then() {
 
 #[test]
 fn batch_norm_learns_the_means_that_it_uses_later() {
-    let _turn = alone();
+    let _context = own_context();
     let norm = BatchNorm::new().momentum(0.5).epsilon(0.0);
     let x = tensor([[1.0f64, 10.0], [3.0, 30.0]]).unwrap();
     norm.forward(&x, Mode::Training).unwrap();
@@ -200,7 +200,7 @@ fn batch_norm_learns_the_means_that_it_uses_later() {
 
 #[test]
 fn one_trace_of_a_model_serves_every_batch() {
-    let _turn = alone();
+    let _context = own_context();
     let model = Sequential::new()
         .then(Recurrent::gru(4).sequences())
         .then(Reshape(vec![3, 2, 2]))
@@ -218,7 +218,7 @@ fn one_trace_of_a_model_serves_every_batch() {
 
 #[test]
 fn first_values_have_the_spread_that_they_are_named_for() {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(11);
     let spread = |start: Initializer| {
         let x = start.make(&[3, 3, 40, 60], DType::F64).unwrap();
@@ -248,7 +248,7 @@ fn first_values_have_the_spread_that_they_are_named_for() {
 
 #[test]
 fn inputs_that_do_not_fit_are_refused_and_the_layer_stays_usable() {
-    let _turn = alone();
+    let _context = own_context();
     let dense = Dense::new(4);
     dense.forward(&zeros([2, 3]).unwrap(), Mode::Inference).unwrap();
     let refused = |layer: &dyn Layer, x: Tensor, words: &[&str]| {

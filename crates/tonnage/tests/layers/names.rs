@@ -11,7 +11,7 @@ use tonnage::{
     DType, Elementwise, GradientTape, Plan, Result, Tensor, function, parameters, tensor,
 };
 
-use crate::common::alone;
+use crate::common::own_context;
 
 struct Inner {
     norm: LayerNorm,
@@ -74,7 +74,7 @@ fn names(plan: &Plan) -> Vec<String> {
 
 #[test]
 fn parameters_and_their_state_are_named_by_the_fields_of_a_users_struct() {
-    let _turn = alone();
+    let _context = own_context();
     let names = names(&planned(model()));
     for expected in ["encoder/0/norm/scale", "encoder/1/wide/kernel", "head/bias"] {
         for end in ["", "/adam.m", "/adam.v"] {
@@ -91,7 +91,7 @@ fn parameters_and_their_state_are_named_by_the_fields_of_a_users_struct() {
 
 #[test]
 fn a_layer_by_itself_is_called_what_it_is() {
-    let _turn = alone();
+    let _context = own_context();
     let names = names(&planned(Dense::new(2)));
     assert!(names.contains(&"dense/kernel".to_string()), "{names:?}");
 }
@@ -110,7 +110,7 @@ fn lines(plan: &Plan) -> (Vec<u32>, Vec<String>) {
 
 #[test]
 fn ops_of_a_users_layer_have_its_lines() {
-    let _turn = alone();
+    let _context = own_context();
     for plan in [planned(model()), planned(Sequential::new().then(model()))] {
         let (own, others) = lines(&plan);
         assert!(others.is_empty(), "{others:?}");
@@ -123,7 +123,7 @@ fn ops_of_a_users_layer_have_its_lines() {
 
 #[test]
 fn ops_of_a_model_that_is_fitted_have_its_lines() {
-    let _turn = alone();
+    let _context = own_context();
     let (x, y) = (tensor([[1.0f32; 8]; 4]).unwrap(), tensor([[0.0f32; 3]; 4]).unwrap());
     let data = Dataset::of((x, y)).unwrap();
     let loss = |made: &Tensor, y: &Tensor| made.squared_difference(y);

@@ -7,7 +7,7 @@ use tonnage::{
     fori_loop, function, map_fn, memory, scan, set_seed, zeros,
 };
 
-use super::common::{alone, in_use};
+use super::common::{in_use, own_context};
 use super::nets::{self, Params};
 use super::{ids, image, rows};
 
@@ -204,7 +204,7 @@ impl Found {
 /// Calls every case without a budget and with some from there down to the least.
 #[track_caller]
 fn check(cases: fn() -> Vec<PlanCase>) {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(5);
     let mut found = Found::default();
     for case in cases() {

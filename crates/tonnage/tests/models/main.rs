@@ -9,7 +9,7 @@ mod exact;
 mod nets;
 mod saved;
 
-use common::{alone, call_checked};
+use common::{call_checked, own_context};
 use nets::Params;
 use tonnage::{
     DType, GradientTape, Plan, Result, Tensor, Variable, Watched, function, random_normal,
@@ -41,7 +41,7 @@ fn without_gaps(plan: &Plan) {
 
 #[track_caller]
 fn check(net: Net, x: impl FnOnce() -> Tensor) {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(3);
     let x = x();
     let forward = function(move |x: Tensor| net(&mut Params::default(), x));

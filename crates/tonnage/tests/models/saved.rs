@@ -7,7 +7,7 @@ use tonnage::{
     Bytes, GradientTape, SavedForBackward, Tensor, Variable, Watched, function, set_seed,
 };
 
-use super::common::{alone, in_use};
+use super::common::{in_use, own_context};
 use super::nets::Params;
 use super::{Net, ids, image, nets, rows};
 
@@ -45,7 +45,7 @@ fn eager(net: Net, x: &Tensor) -> (Bytes, Bytes) {
 
 #[track_caller]
 fn check(name: &str, net: Net, x: impl FnOnce() -> Tensor) {
-    let _turn = alone();
+    let _context = own_context();
     set_seed(3);
     let x = x();
     let (held, saved, plan) = planned(net, &x);

@@ -1,7 +1,7 @@
 //! Adadelta, Adamax, Nadam and Ftrl against their formulas, one element at a time in f64: with dense gradients and
 //! with gradients of rows, in eager mode and planned.
 
-use super::common::{alone, close};
+use super::common::{close, own_context};
 use super::lookup;
 use tonnage::optim::{Adadelta, Adam, Adamax, Ftrl, Nadam, Optimizer};
 use tonnage::{Gradient, Tensor, Variable, function, tensor};
@@ -101,7 +101,7 @@ fn values(elements: &[Element]) -> Vec<f64> {
 
 #[test]
 fn dense_steps_are_those_of_the_formulas_eager_and_planned() {
-    let _turn = alone();
+    let _context = own_context();
     for ((one, formula, _), (other, ..)) in rules().into_iter().zip(rules()) {
         let (eager, planned, mut expected) = (table("eager"), table("planned"), elements());
         let step = function(|g: Tensor| other.apply([&planned], &[Gradient::Dense(g)]));
@@ -122,7 +122,7 @@ fn dense_steps_are_those_of_the_formulas_eager_and_planned() {
 
 #[test]
 fn steps_of_rows_are_those_of_the_formulas_for_the_rows_that_are_asked_for() {
-    let _turn = alone();
+    let _context = own_context();
     for (optimizer, formula, by_rows) in rules() {
         let (rows, mut expected) = (table("rows"), elements());
         let step = function(|indices: Tensor| {

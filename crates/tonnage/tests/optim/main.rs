@@ -6,7 +6,7 @@
 mod common;
 mod formulas;
 
-use common::{alone, call_checked, close, in_use};
+use common::{call_checked, close, in_use, own_context};
 use tonnage::optim::{
     Adafactor, Adagrad, Adam, Adam8Bit, ByRows, Lion, LossScale, Next, Now, Optimizer, RmsProp,
     Rule, Schedule, Sgd, Slot,
@@ -53,7 +53,7 @@ fn gradient(w: &Variable, step: &Tensor) -> Result<Gradient> {
 
 #[test]
 fn steps_are_those_of_pytorch_eager_and_planned() {
-    let _turn = alone();
+    let _context = own_context();
     for line in CASES.lines() {
         let mut words = line.split(' ');
         let case = words.next().unwrap();
@@ -80,7 +80,7 @@ fn steps_are_those_of_pytorch_eager_and_planned() {
 /// One element, by hand.
 #[test]
 fn lion_takes_steps_of_one_size() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", tensor([1.0f64]).unwrap()).unwrap();
     let lion = Optimizer::new(Lion::default(), 0.1).weight_decay(0.5);
     let (mut value, mut mean) = (1.0f64, 0.0f64);
@@ -101,7 +101,7 @@ fn lookup(table: &Variable, indices: &Tensor) -> Result<Gradient> {
 /// A rule that leaves a row with gradient 0 alone does the same by rows and on the whole.
 #[test]
 fn a_gradient_of_rows_steps_those_rows_however_often_they_occur() {
-    let _turn = alone();
+    let _context = own_context();
     let rules: [fn() -> Optimizer; 2] =
         [|| Optimizer::sgd(0.1), || Optimizer::new(Adagrad::default(), 0.3)];
     for make in rules {
@@ -127,7 +127,7 @@ fn a_gradient_of_rows_steps_those_rows_however_often_they_occur() {
 
 #[test]
 fn rows_that_are_not_asked_for_keep_their_state_of_adam() {
-    let _turn = alone();
+    let _context = own_context();
     let table = Variable::new("table", zeros([4, 2]).unwrap()).unwrap();
     let adam = Optimizer::adam(0.1);
     adam.apply([&table], &[Gradient::Dense(tensor([[1.0f32, 1.0]; 4]).unwrap())]).unwrap();
@@ -145,7 +145,7 @@ fn loss(w: &Variable, x: &Tensor) -> Result<Tensor> {
 /// The state is in the plan before the first step, under its own kind; and steps need nothing beside the gradient.
 #[test]
 fn state_is_planned_before_the_first_step_and_written_in_place() {
-    let _turn = alone();
+    let _context = own_context();
     let made = random_normal([64, 256], DType::F32).unwrap().to_vec2::<f32>().unwrap();
     let w = Variable::new("w", tensor(made).unwrap()).unwrap();
     let x = tensor(vec![vec![0.5f32; 64]; 8]).unwrap();
@@ -176,7 +176,7 @@ fn state_is_planned_before_the_first_step_and_written_in_place() {
 
 #[test]
 fn a_rate_changes_without_a_new_trace_and_schedules_follow_the_step() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", tensor([0.0f64]).unwrap()).unwrap();
     let sgd = Optimizer::sgd(1.0);
     let step = function(|g: Tensor| sgd.apply([&w], &[Gradient::Dense(g)]));
@@ -201,7 +201,7 @@ fn a_rate_changes_without_a_new_trace_and_schedules_follow_the_step() {
 
 #[test]
 fn schedules_give_the_rates_of_their_formulas() {
-    let _turn = alone();
+    let _context = own_context();
     let close = |schedule: &Schedule, step, expected: f64| {
         let got = schedule.rate(step).unwrap();
         assert!((got - expected).abs() < 1e-12, "{schedule:?} at {step}: {got}");
@@ -241,7 +241,7 @@ fn fitted(optimizer: &Optimizer, dtype: DType) -> f64 {
 
 #[test]
 fn adam_of_8_bits_gets_where_adam_gets_with_a_quarter_of_its_state() {
-    let _turn = alone();
+    let _context = own_context();
     let (adam, small) = (Optimizer::adam(0.05), Optimizer::new(Adam8Bit::default(), 0.05));
     let (whole, eighth) = (fitted(&adam, DType::F32), fitted(&small, DType::F32));
     assert!(whole < 0.2 && eighth < 2.0 * whole + 0.05, "{whole} {eighth}");
@@ -252,7 +252,7 @@ fn adam_of_8_bits_gets_where_adam_gets_with_a_quarter_of_its_state() {
 
 #[test]
 fn a_copy_in_f32_keeps_steps_that_16_bits_would_lose() {
-    let _turn = alone();
+    let _context = own_context();
     let step = 1e-4;
     let moved = |optimizer: &Optimizer| {
         let w = Variable::new("w", tensor([1.0f32]).unwrap().cast(DType::BF16).unwrap()).unwrap();
@@ -290,7 +290,7 @@ impl Rule for Sums {
 
 #[test]
 fn a_custom_rule_may_name_its_slots_as_it_likes() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", tensor([10.0f32]).unwrap()).unwrap();
     let sums = Optimizer::new(Sums, 1.0).averages(0.5).master_weights();
     for _ in 0..3 {
@@ -302,7 +302,7 @@ fn a_custom_rule_may_name_its_slots_as_it_likes() {
 
 #[test]
 fn averages_follow_their_variables() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", tensor([1.0f64]).unwrap()).unwrap();
     let sgd = Optimizer::sgd(1.0).averages(0.9);
     let mut expected = (1.0, 1.0);
@@ -316,7 +316,7 @@ fn averages_follow_their_variables() {
 
 #[test]
 fn a_gradient_that_overflows_is_left_out_and_the_loss_scaled_down() {
-    let _turn = alone();
+    let _context = own_context();
     let w = Variable::new("w", tensor([1.0f32]).unwrap()).unwrap();
     let (adam, scale) = (Optimizer::adam(0.1), LossScale::starting_at(1024.0, 2).unwrap());
     let step = function(|x: Tensor| {
@@ -338,7 +338,7 @@ fn a_gradient_that_overflows_is_left_out_and_the_loss_scaled_down() {
 
 #[test]
 fn what_makes_no_sense_is_refused_and_changes_nothing() {
-    let _turn = alone();
+    let _context = own_context();
     let w = start();
     let before = w.read().unwrap().to_vec::<f64>().unwrap();
     let gradient = || Gradient::Dense(tensor([[1.0f64; 3]; 2]).unwrap());

@@ -5,10 +5,9 @@ use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, Watched, function,
     random_normal, set_seed,
 };
-use tonnage_counting::{Counting, live, most};
+use tonnage_counting::{live, most};
 
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::one_at_a_time;
 
 /// A step of training of so many layers with attention, of some 57 nodes each.
 fn step(weights: &[Vec<Variable>], x: Tensor) -> Result<Tensor> {
@@ -38,6 +37,7 @@ const EACH: usize = (32 << 20) / 5_000;
 
 #[test]
 fn planning_takes_at_most_32_mib_for_5000_nodes_and_gives_it_back() {
+    let _own = one_at_a_time();
     set_seed(1);
     let weight =
         |sizes: [usize; 2]| Variable::new("w", random_normal(sizes, DType::F32).unwrap()).unwrap();

@@ -6,20 +6,17 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{alone, in_use};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, function, memory,
     random_normal, tensor,
 };
-use tonnage_counting::{Counting, everywhere};
+use tonnage_counting::everywhere;
+
+use crate::common::in_use;
+use crate::one_at_a_time;
 
 /// From here on a request is as large as a tensor: buffers of this size are mapped by the ledger.
 const TENSOR: usize = 64 * 1024;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Runs `f` and fails if it asks the allocator for as much as a tensor.
 #[track_caller]
@@ -49,14 +46,14 @@ fn in_memory() -> u64 {
 
 #[test]
 fn the_counter_counts() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     let caught = std::panic::catch_unwind(|| nothing_large(|| vec![1u8; TENSOR].len()));
     assert!(caught.is_err(), "a vector of a tensor's size is seen");
 }
 
 #[test]
 fn large_tensors_are_in_the_ledger_and_nowhere_else() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     let (x, w) = (resident([512, 768]), resident([768, 640]));
     let chain = || -> Result<Tensor> {
         let y = (x.matmul(&w)?.relu()? * 2.0)?;
@@ -83,7 +80,7 @@ fn soak() -> usize {
 
 #[test]
 fn soak_small_ops_leave_memory_flat() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     let start = in_use();
     let x = resident([16, 16]);
     let run = |times: usize| {
@@ -106,7 +103,7 @@ fn soak_small_ops_leave_memory_flat() {
 
 #[test]
 fn a_loop_of_matmuls_outside_of_a_tape_holds_one_result() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     let x = resident([16, 16]);
     let size = Bytes::new(16 * 16 * 4);
     let before = in_use();
@@ -123,7 +120,7 @@ fn a_loop_of_matmuls_outside_of_a_tape_holds_one_result() {
 /// Ten thousand steps in a soak, a slice of them here: from the third on nothing grows.
 #[test]
 fn soak_training_leaves_memory_flat_after_the_third_step() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     let start = in_use();
     for planned in [false, true] {
         let (v, x) = (Variable::new("w", resident([48, 64])).unwrap(), resident([32, 48]));
@@ -150,7 +147,7 @@ fn soak_training_leaves_memory_flat_after_the_third_step() {
 
 #[test]
 fn soak_planned_steps_leave_memory_flat() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     let start = in_use();
     {
         let (v, x) = (Variable::new("w", resident([24, 16])).unwrap(), resident([8, 24]));
@@ -173,7 +170,7 @@ fn soak_planned_steps_leave_memory_flat() {
 
 #[test]
 fn what_was_held_goes_back_to_the_system() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     let start = in_use();
     let before = in_memory();
     let count = 64 << 20 >> 2; // 64 MiB each
@@ -192,7 +189,7 @@ fn what_was_held_goes_back_to_the_system() {
 
 #[test]
 fn a_tape_that_is_dropped_holds_nothing() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     let (x, w) = (resident([64, 64]), resident([64, 64]));
     let start = in_use();
     for _ in 0..50 {

@@ -7,19 +7,16 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{alone, in_use};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tonnage::{
     Bytes, DType, Dim, Elementwise, GradientTape, Graph, Result, Session, Tensor, Tree, Variable,
     cond, constant, function, memory, notices, ones, tensor, while_loop, zeros,
 };
-use tonnage_counting::{Counting, live};
+use tonnage_counting::live;
 
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::common::in_use;
+use crate::one_at_a_time;
 
 fn resident(shape: [usize; 2]) -> Tensor {
     tensor(vec![vec![0.25f32; shape[1]]; shape[0]]).unwrap()
@@ -39,7 +36,7 @@ fn grown<R: Tree>(f: impl Fn(Tensor) -> Result<R>) -> (isize, isize) {
 
 #[test]
 fn what_graphs_take_is_what_the_allocator_gave_for_them() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     notices::listen(|_| {}); // the test's captured output would be counted too
     let w = Variable::new("a variable with a name of its own", resident([4, 4])).unwrap();
     let step = |w: Variable| {
@@ -122,7 +119,7 @@ fn flat(held: &[(isize, isize)]) {
 
 #[test]
 fn soak_any_number_of_shapes_leaves_memory_flat() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     notices::listen(|_| {});
     let (start, graphs) = (in_use(), memory::info("cpu:0").unwrap().graphs);
     let limit = Bytes::new(512 * 1024);
@@ -151,7 +148,7 @@ fn soak_any_number_of_shapes_leaves_memory_flat() {
 
 #[test]
 fn soak_any_number_of_runs_of_a_session_leaves_memory_flat() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     let start = in_use();
     let graph = Graph::new();
     let x = graph.placeholder("x", DType::F32, [Dim::open("n")]).unwrap();
@@ -172,7 +169,7 @@ fn soak_any_number_of_runs_of_a_session_leaves_memory_flat() {
 
 #[test]
 fn what_was_used_longest_ago_gives_way() {
-    let _turn = alone();
+    let _own = one_at_a_time();
     notices::listen(|_| {});
     let traced = Arc::new(AtomicUsize::new(0));
     let counter = traced.clone();
