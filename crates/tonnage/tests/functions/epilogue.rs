@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{call_checked, own_context};
 use tonnage::{Conv, DType, Elementwise, Result, Tensor, Tree, function, random_normal, tensor};
+
+use crate::common::{call_checked, own_context};
 
 /// Numbers in memory: recipes would be written into the programs that read them.
 fn drawn(sizes: &[usize], dtype: DType) -> Tensor {

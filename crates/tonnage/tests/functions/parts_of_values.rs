@@ -2,13 +2,12 @@
 //! and the whole value round to the same size, and still the whole must not be written where the part goes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod common;
-
-use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Part, Result, Tensor, cond, fori_loop, function, map_fn,
     scan, stack, tensor, while_loop,
 };
+
+use crate::common::{call_checked, own_context};
 
 /// A value of one vector, by the kind of step that computes it.
 type Value = (&'static str, fn(&Tensor) -> Result<Tensor>);

@@ -9,18 +9,17 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
 use std::ops::Range;
 use std::sync::Arc;
 
-use common::dice::{Dice, Seed};
-use common::random::{arguments, bits, op, sizes};
-use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, GradientTape, Loop, Part, Plan, Result, Tensor, Watched,
     cond, stack, switch, tensor,
 };
+
+use crate::common::dice::{Dice, Seed};
+use crate::common::random::{arguments, bits, op, sizes};
+use crate::common::{call_checked, own_context};
 
 /// Whether loops are loops, or their iterations are written out one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

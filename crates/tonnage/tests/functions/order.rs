@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Kind, Plan, Result, Tensor, Variable, Watched,
     function, random_normal, tensor,
 };
+
+use crate::common::{call_checked, own_context};
 
 fn large() -> Tensor {
     let values = random_normal([128, 128], DType::F32).unwrap().to_vec::<f32>().unwrap();

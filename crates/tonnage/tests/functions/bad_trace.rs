@@ -6,17 +6,17 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use common::refused::floats;
-use common::{in_use, own_context};
 use tonnage::{
     Context, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable, cond,
     function, host_callback, host_effect, name_scope, pure_callback, tensor, while_loop,
 };
+
+use crate::common::refused::floats;
+use crate::common::{in_use, own_context};
+use crate::refused;
 
 fn values(tensor: &Tensor) -> Vec<f32> {
     tensor.to_vec().unwrap()

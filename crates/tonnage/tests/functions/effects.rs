@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::sync::{Arc, Mutex, PoisonError};
 
-use common::prints::{Seen, both, listening, number, taken};
-use common::{in_use, own_context};
 use tonnage::{
     Bytes, Container, DType, Elementwise, ErrorKind, Function, Graph, Lent, Result, Session,
     Tensor, Variable, assert_all, assert_equal, assert_less, assert_shape, cond, function,
     host_callback, host_effect, print, scan, tensor, while_loop,
 };
+
+use crate::common::prints::{Seen, both, listening, number, taken};
+use crate::common::{in_use, own_context};
 
 /// A callback that notes its name and value.
 fn note(seen: &Seen, name: &'static str, x: &Tensor) -> Result<()> {

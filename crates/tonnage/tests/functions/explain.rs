@@ -6,15 +6,14 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::own_context;
 use tonnage::nn::{Activation, Dense, Layer, Mode, Parameters, Sequential};
 use tonnage::optim::Optimizer;
 use tonnage::{
     Bytes, Change, DType, Elementwise, GradientTape, Plan, Result, Suggestion, Tensor, Variable,
     checkpoint, function, name_scope, random_normal, tensor,
 };
+
+use crate::common::own_context;
 
 fn resident(rows: usize, columns: usize) -> Tensor {
     let values = random_normal([rows, columns], DType::F32).unwrap().to_vec::<f32>().unwrap();

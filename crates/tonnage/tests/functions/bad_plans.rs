@@ -2,12 +2,8 @@
 //! a byte too few. The executor refuses such a plan before it writes a byte too many; no kernel sees it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::draw::{bits, mark};
-use common::own_context;
 use tonnage::{
     Bytes, Elementwise, GradientTape, Loop, Result, Tensor, cond, constant, fori_loop, function,
     map_fn, scan, tensor,
@@ -15,6 +11,9 @@ use tonnage::{
 use tonnage_plan::{At, OutputPlan, Plan, Run};
 use tonnage_runtime::Array;
 use tonnage_runtime::execute::execute;
+
+use crate::common::draw::{bits, mark};
+use crate::common::own_context;
 
 const SIZES: [usize; 2] = [5, 6];
 

@@ -5,12 +5,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::dice::{Dice, Seed};
-use common::random::{arguments, bits, op};
-use common::{call_checked, own_context};
 use tonnage::{DType, Result, Tensor, function};
+
+use crate::common::dice::{Dice, Seed};
+use crate::common::random::{arguments, bits, op};
+use crate::common::{call_checked, own_context};
 
 /// What arguments are of.
 const DTYPES: [DType; 6] = [DType::F32, DType::F32, DType::F32, DType::F64, DType::F16, DType::I32];

@@ -6,13 +6,12 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{call_checked, close, own_context};
 use tonnage::{
     DType, Dim, Elementwise, ErrorKind, Function, GradientTape, Part, Result, Tensor, Tree,
     Variable, cond, function, ones, positions, random_normal, tensor, while_loop, zeros,
 };
+
+use crate::common::{call_checked, close, own_context};
 
 fn open(name: &str) -> Dim {
     Dim::open(name)

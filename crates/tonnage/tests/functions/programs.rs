@@ -3,15 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::collections::{BTreeMap, HashMap};
 
-use common::{call_checked, own_context};
 use tonnage::{
     DType, Dim, Elementwise, Result, Tensor, Variable, cond, function, ones, random_normal, scan,
     tensor, tree, zeros,
 };
+
+use crate::common::{call_checked, own_context};
 
 fn floats<const N: usize>(values: [f32; N]) -> Tensor {
     tensor(values).unwrap()

@@ -2,12 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Tensor, Variable, function, random_normal, tensor,
 };
+
+use crate::common::{call_checked, in_use, own_context};
 
 fn large() -> Tensor {
     let values = random_normal([300, 400], DType::F32).unwrap().to_vec::<f32>().unwrap();
@@ -34,7 +33,7 @@ fn an_argument_that_is_given_up_holds_the_result() {
     let f = function(|x: Tensor| (x.square()? * 2.0)? + 1.0);
     f.call(large()).unwrap();
     let x = large();
-    let before = common::in_use();
+    let before = in_use();
     tonnage::memory::reset_peak("cpu:0").unwrap();
     let y = f.call(x).unwrap();
     assert_eq!(tonnage::memory::info("cpu:0").unwrap().peak, before);

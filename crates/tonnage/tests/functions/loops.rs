@@ -1,13 +1,12 @@
 //! Loops through the public surface: values, memory, bad bodies.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod common;
-
-use common::{call_checked, close, own_context};
 use tonnage::{
     DType, Elementwise, ErrorKind, Loop, Result, Tensor, Variable, cond, constant, fori_loop,
     function, map_fn, random_normal, scan, switch, tensor, while_loop, zeros,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 fn numbers(sizes: &[i64], seed: u64) -> Tensor {
     let count: i64 = sizes.iter().product();
@@ -134,7 +133,7 @@ fn a_loop_of_products_takes_its_operands_and_one_more_state() {
             plan.buffers.iter().filter(|b| b.kind == tonnage::Kind::Scratch).map(|b| b.bytes).sum()
         };
         // Given up, h is one of the two states.
-        let before = common::in_use();
+        let before = in_use();
         tonnage::memory::reset_peak("cpu:0").unwrap();
         f.call((h, w.clone())).unwrap();
         let obtained = tonnage::memory::info("cpu:0").unwrap().peak - before;
@@ -259,7 +258,7 @@ fn variables_are_written_in_bodies_in_eager_mode_and_in_functions() {
     let w = v.clone();
     let iteration = move |i: Tensor, (): ()| w.assign(&(w.read()? * (i + 1)?.cast(DType::F32)?)?);
     let expected: Vec<f32> = before.iter().map(|x| x * 1.0 * 2.0 * 3.0).collect();
-    let held = common::in_use();
+    let held = in_use();
     tonnage::memory::reset_peak("cpu:0").unwrap();
     fori_loop(0, 3, (), iteration.clone()).unwrap();
     let peak = tonnage::memory::info("cpu:0").unwrap().peak - held;

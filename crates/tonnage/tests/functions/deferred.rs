@@ -6,15 +6,15 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{in_use, own_context};
 use tonnage::{
     Bytes, DType, Dim, Elementwise, ErrorKind, GradientTape, Graph, Reuse, Session, Tensor, Tree,
     Variable, cond, function, get_variable, memory, name_scope, ones, random_normal, tensor, zeros,
 };
+
+use crate::common::{in_use, own_context};
+use crate::refused;
 
 fn floats(values: &[f32]) -> Tensor {
     tensor(values.to_vec()).unwrap()

@@ -7,17 +7,16 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use common::{call_checked, in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Kind, Result, Reuse, Static, Tensor, Variable,
     constant, forget_variables, function, get_variable, memory, notices, ones, random_normal,
     run_functions_eagerly, tensor, tree, while_loop, zeros,
 };
+
+use crate::common::{call_checked, in_use, own_context};
 
 fn floats(values: &[f32]) -> Tensor {
     tensor(values.to_vec()).unwrap()

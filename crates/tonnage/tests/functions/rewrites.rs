@@ -3,13 +3,12 @@
 #![allow(clippy::eq_op, reason = "what is rewritten is what nobody would write")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, cond, full, function,
     random_normal, tensor, while_loop, zeros,
 };
+
+use crate::common::{call_checked, own_context};
 
 /// The bytes of a tensor's elements, in order.
 fn bits(t: &Tensor) -> Vec<u64> {
