@@ -5,13 +5,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::own_context;
 use tonnage::{
     Attention, Bytes, DType, Elementwise, ErrorKind, Result, Tensor, function, grad_wrt, jvp,
     tensor, value_and_grad_wrt, vjp,
 };
+
+use crate::common::own_context;
 
 const SHIFTS: [f64; 7] = [0.0, 1.0, 1e3, 1e6, 1e7, -1e7, 3e38];
 const DTYPES: [DType; 4] = [DType::F64, DType::F32, DType::F16, DType::BF16];

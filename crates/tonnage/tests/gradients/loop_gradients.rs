@@ -2,14 +2,13 @@
 //! bytes that the plan says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod common;
-
-use common::{call_checked, close, own_context};
 use tonnage::{
     DType, Dim, Elementwise, Function, GradientTape, Loop, Result, Tensor, Variable, cond,
     constant, fori_loop, function, map_fn, random_normal, tensor, while_loop,
 };
 use tonnage_plan::schedule::revolve;
+
+use crate::common::{call_checked, close, own_context};
 
 fn numbers(sizes: &[i64], seed: u64) -> Tensor {
     let count: i64 = sizes.iter().product();

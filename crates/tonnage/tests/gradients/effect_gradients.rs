@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::prints::{both, listening, number, taken};
-use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, checkpoint, cond, custom_gradient,
     function, host_callback, pure_callback, tensor, while_loop,
 };
+
+use crate::common::prints::{both, listening, number, taken};
+use crate::common::{call_checked, own_context};
 
 #[test]
 fn gradients_pass_by_effects_which_still_run_once() {

@@ -6,13 +6,12 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, Gradient, GradientTape, IndexedSlices, Result, Tensor, Variable,
     clip_by_global_norm, function, global_norm, memory, random_normal, tensor, zeros,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 const ROWS: usize = 200;
 const WIDTH: usize = 4;

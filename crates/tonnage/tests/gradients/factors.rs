@@ -7,13 +7,13 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{call_checked, close, own_context};
 use tonnage::{
     Check, DType, Elementwise, ErrorKind, GradientTape, RandomKey, Result, Tensor, check_gradients,
     eye, function, tensor, zeros,
 };
+
+use crate::common::{call_checked, close, own_context};
+use crate::refused;
 
 fn draw(seed: u64, shape: &[usize], dtype: DType) -> Tensor {
     RandomKey::new(seed).normal(shape, dtype).unwrap().identity().unwrap()

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, Check, DType, Elementwise, ErrorKind, GradientTape, Result, Tensor, Variable,
     check_gradients, cond, constant, function, grad, grad_wrt, hvp, jvp, memory, random_normal,
     tensor, value_and_grad, vjp, while_loop,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 fn loss((w, x): (Tensor, Tensor)) -> Result<Tensor> {
     x.matmul(&w)?.tanh()?.square()?.sum_all()

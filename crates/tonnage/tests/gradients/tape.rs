@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, Container, DType, Elementwise, ErrorKind, Gradient, GradientTape, Result, Tensor,
     Variable, function, memory, ones, random_normal, tensor, zeros,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 fn resident(shape: [usize; 2]) -> Tensor {
     let values = random_normal(shape, DType::F32).unwrap().to_vec::<f32>().unwrap();

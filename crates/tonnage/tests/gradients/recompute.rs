@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, Check, DType, Elementwise, Gradient, GradientTape, Result, Tensor, Variable,
     check_gradients, checkpoint, cond, constant, custom_gradient, function, grad, jvp, memory,
     random_normal, random_uniform, set_seed, tensor, while_loop,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 fn resident(shape: [usize; 2]) -> Tensor {
     let values = random_normal(shape, DType::F32).unwrap().to_vec::<f32>().unwrap();

@@ -6,13 +6,12 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{call_checked, own_context};
 use tonnage::{
     DType, Elementwise, Function, GradientTape, Loop, Result, Tensor, Variable, Watched, concat,
     function, random_normal, random_uniform, set_seed, tensor,
 };
+
+use crate::common::{call_checked, own_context};
 
 const ITERATIONS: usize = 24;
 const BATCH: usize = 4;
