@@ -7,10 +7,6 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::draw::{bits, for_every_sample, mark};
-use common::{in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, GradientTape, Result, Tensor, Variable, constant,
     function, memory, random_normal, tensor, while_loop,
@@ -21,6 +17,9 @@ use tonnage_plan::{InputSpec, Plan, PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg, Args};
 use tonnage_runtime::machine::target;
 use tonnage_runtime::{Array, execute, host_ledger};
+
+use crate::common::draw::{bits, for_every_sample, mark};
+use crate::common::{in_use, own_context};
 
 /// Runs `run` with its first request refused, then its second, and so on until it gets through. Each
 /// refused run must say so and leave the ledger as it was.

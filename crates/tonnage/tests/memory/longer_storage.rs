@@ -2,12 +2,8 @@
 //! the table gives the same bits in place of them as beside them, eagerly and planned, and writes nothing behind them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::draw::{bits, for_every_sample, mark};
-use common::own_context;
 use tonnage::Bytes;
 use tonnage_core::bytes::ALIGN;
 use tonnage_core::row::{Mem, OpDef, Sample};
@@ -16,6 +12,9 @@ use tonnage_plan::{InputSpec, PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::machine::target;
 use tonnage_runtime::{Array, Buffer, Owner, execute, host_ledger};
+
+use crate::common::draw::{bits, for_every_sample, mark};
+use crate::common::own_context;
 
 /// A copy in storage that goes on behind the last element.
 fn longer(array: &Array) -> Array {

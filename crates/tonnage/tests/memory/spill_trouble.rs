@@ -10,19 +10,18 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{folder, in_use, own_context, test_name};
 use tonnage::{
     Bytes, Elementwise, Error, ErrorKind, Function, GradientTape, Result, Tensor, Variable,
     Watched, function, host_effect, memory, tensor,
 };
+
+use crate::common::{folder, in_use, own_context, test_name};
 
 const ROLE: &str = "TONNAGE_TEST_ROLE";
 const WIDTH: usize = 16;

@@ -2,12 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{call_checked, close, own_context};
 use tonnage::{
     DType, Elementwise, Result, Tensor, Variable, constant, function, linspace, ones, range, tensor,
 };
+
+use crate::common::{call_checked, close, own_context};
 
 /// The sum of so many ranges from 0 on, as one recipe or as several.
 fn ranges(count: usize, len: i64) -> Result<Tensor> {

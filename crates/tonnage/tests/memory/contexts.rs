@@ -1,17 +1,16 @@
 //! Contexts of one's own: what is held, set or asked in one is not seen in another, on any thread that enters it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
-use common::{in_use, own_context};
 use tonnage::memory::{self, HeldBy};
 use tonnage::{
     Bytes, Context, DType, ErrorKind, Function, Result, Tensor, Variable, function, notices,
     prints, random_normal, run_functions_eagerly, set_seed, tensor, zeros,
 };
+
+use crate::common::{in_use, own_context};
 
 /// 4 KiB in memory, of one line whoever asks for them.
 fn resident() -> Tensor {

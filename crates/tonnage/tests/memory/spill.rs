@@ -7,14 +7,13 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::chain::{self, drawn};
-use common::{call_checked, folder, in_use, own_context, test_name};
 use tonnage::{
     Bytes, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable, Watched, cond,
     function, memory,
 };
+
+use crate::common::chain::{self, drawn};
+use crate::common::{call_checked, folder, in_use, own_context, test_name};
 
 const WIDTH: usize = 16;
 const ROWS: usize = 2048;

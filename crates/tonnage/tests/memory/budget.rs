@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::chain::{self, drawn};
-use common::{call_checked, in_use, own_context};
 use tonnage::{
     Bytes, DType, Dim, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor, Variable,
     Watched, function, memory,
 };
+
+use crate::common::chain::{self, drawn};
+use crate::common::{call_checked, in_use, own_context};
 
 const WIDTH: usize = 16;
 const ROWS: usize = 1024;

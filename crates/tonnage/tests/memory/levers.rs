@@ -6,13 +6,12 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{call_checked, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Function, GradientTape, Loop, Result, Tensor, Variable,
     Watched, concat, function, ones, random_normal, random_uniform, set_seed, tensor,
 };
+
+use crate::common::{call_checked, own_context};
 
 fn drawn(sizes: &[usize], scale: f64) -> Tensor {
     let values = (random_normal(sizes, DType::F32).unwrap() * scale).unwrap();

@@ -3,13 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{in_use, own_context};
 use tonnage::{
     Bytes, Context, DType, Elementwise, ErrorKind, Function, GradientTape, Result, Tensor,
     Variable, Watched, function, memory, range, set_seed, tensor,
 };
+
+use crate::common::{in_use, own_context};
 
 const KIB: u64 = 1024;
 

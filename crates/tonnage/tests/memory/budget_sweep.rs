@@ -8,10 +8,6 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::dice::{Dice, Seed};
-use common::own_context;
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Plan, Result, Tensor, Watched, fori_loop, function,
     map_fn, ones, scan,
@@ -19,6 +15,9 @@ use tonnage::{
 use tonnage_plan::{Allowed, Frontier, Machine, PlanOptions};
 use tonnage_runtime::machine::target_of;
 use tonnage_runtime::pool;
+
+use crate::common::dice::{Dice, Seed};
+use crate::common::own_context;
 
 /// A few ops on a state, some of them expensive.
 fn ops(dice: &mut Dice, mut h: Tensor, w: &Tensor) -> Result<Tensor> {

@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Function, Result, Tensor, Variable, function, memory,
     tensor,
 };
+
+use crate::common::{in_use, own_context};
 
 /// Uses a variable of 64 KiB.
 fn uses_a_variable() -> Function<Tensor, Tensor, impl Fn(Tensor) -> Result<Tensor>> {

@@ -6,15 +6,14 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{in_use, own_context};
 use tonnage::memory::{self, HeldBy};
 use tonnage::report::{Picture, Report, save, save_html};
 use tonnage::{
     Bytes, Container, DType, Elementwise, ErrorKind, GradientTape, Kind, Tensor, Variable,
     function, random_normal, tensor,
 };
+
+use crate::common::{in_use, own_context};
 
 fn resident(n: usize) -> Tensor {
     tensor(vec![0.5f32; n * n]).unwrap().reshape([n as i64, n as i64]).unwrap()
