@@ -9,7 +9,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test, though not in the harness")]
 
-#[path = "models/nets.rs"]
+#[path = "training/models/nets.rs"]
 #[allow(dead_code, reason = "the sizes of other tests")]
 mod nets;
 

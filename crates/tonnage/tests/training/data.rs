@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Folder, in_use, own_context};
 use tonnage::data::{Dataset, Pipeline};
 use tonnage::io::{FileTensor, save_npy};
 use tonnage::{Bytes, DType, Elementwise, RandomKey, Tensor, memory, range, tensor};
+
+use crate::common::{Folder, in_use, own_context};
 
 fn count(n: i64) -> Pipeline<Tensor> {
     Pipeline::from_fn(move || (0..n).map(|i| tensor(i)))

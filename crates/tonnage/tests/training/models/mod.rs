@@ -3,18 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod exact;
 mod nets;
 mod saved;
 
-use common::{call_checked, own_context};
 use nets::Params;
 use tonnage::{
     DType, GradientTape, Plan, Result, Tensor, Variable, Watched, function, random_normal,
     set_seed, tensor,
 };
+
+use crate::common::{call_checked, own_context};
 
 type Net = fn(&mut Params, Tensor) -> Result<Tensor>;
 

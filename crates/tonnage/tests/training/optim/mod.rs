@@ -2,11 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod formulas;
 
-use common::{call_checked, close, in_use, own_context};
 use tonnage::optim::{
     Adafactor, Adagrad, Adam, Adam8Bit, ByRows, Lion, LossScale, Next, Now, Optimizer, RmsProp,
     Rule, Schedule, Sgd, Slot,
@@ -15,6 +12,8 @@ use tonnage::{
     Bytes, DType, Elementwise, Gradient, GradientTape, Kind, Result, Tensor, TensorType, Variable,
     function, memory, random_normal, set_seed, tensor, zeros,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 /// PyTorch's steps; cases.py makes them.
 const CASES: &str = include_str!("cases.txt");

@@ -2,11 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::fs;
 
-use common::{Folder, in_use, own_context};
 use tonnage::data::Dataset;
 use tonnage::io::{SafeTensors, parse_idx, read_idx, save_safetensors};
 use tonnage::nn::{Activation, Apply, Dense, Layer, Mode, Parameters, Sequential};
@@ -18,6 +15,8 @@ use tonnage::train::{
 use tonnage::{
     DType, Elementwise, ErrorKind, Part, RandomKey, Tensor, memory, set_seed, tensor, zeros,
 };
+
+use crate::common::{Folder, in_use, own_context};
 
 /// Points, and which of four quarters they lie in.
 fn points(rows: usize) -> Dataset<(Tensor, Tensor)> {

@@ -5,21 +5,20 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use common::{folder, own_context, test_name};
 use tonnage::data::Dataset;
 use tonnage::io::{SafeTensors, TensorFile, save_npy_rows, save_safetensors};
 use tonnage::nn::Dense;
 use tonnage::optim::Optimizer;
 use tonnage::train::{Checkpoints, Fit, Go, Loading, Position, load};
 use tonnage::{Result, Tensor, Variable, tensor};
+
+use crate::common::{folder, own_context, test_name};
 
 const ROLE: &str = "TONNAGE_TEST_ROLE";
 const FOLDER: &str = "TONNAGE_TEST_FOLDER";

@@ -2,11 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod names;
 
-use common::{call_checked, in_use, own_context};
 use tonnage::nn::{
     Activation, BatchNorm, Bidirectional, Convolution, Dense, Embedding, Flatten, Frozen,
     GlobalPool, GroupNorm, Initializer, Layer, LayerNorm, MaxPool, Mode, MultiHeadAttention,
@@ -17,6 +14,8 @@ use tonnage::{
     Conv, DType, Dim, GradientTape, Pool, Result, Shape, Tensor, function, memory, ones,
     parameters, random_normal, set_seed, tensor, zeros,
 };
+
+use crate::common::{call_checked, in_use, own_context};
 
 /// What PyTorch gives; cases.py makes it.
 const CASES: &str = include_str!("cases.txt");

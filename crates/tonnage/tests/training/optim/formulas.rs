@@ -1,10 +1,11 @@
 //! Adadelta, Adamax, Nadam and Ftrl against their formulas, one element at a time in f64: with dense gradients and
 //! with gradients of rows, in eager mode and planned.
 
-use super::common::{close, own_context};
 use super::lookup;
 use tonnage::optim::{Adadelta, Adam, Adamax, Ftrl, Nadam, Optimizer};
 use tonnage::{Gradient, Tensor, Variable, function, tensor};
+
+use crate::common::{close, own_context};
 
 /// One element: what it is, and what is remembered of it.
 #[derive(Clone, Copy)]

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{Folder, in_use, own_context};
 use tonnage::data::{Dataset, Feed, Pipeline};
 use tonnage::nn::{Activation, Apply, Dense, Embedding, Parameters, Sequential};
 use tonnage::optim::{Adafactor, LossScale, Optimizer};
 use tonnage::train::{Checkpoints, Fit, Go, History, Progress};
 use tonnage::{Bytes, DType, Elementwise, RandomKey, Tensor, range, set_seed, tensor, zeros};
+
+use crate::common::{Folder, in_use, own_context};
 
 /// Points, and on which side of a line they lie.
 fn points(rows: usize) -> Dataset<(Tensor, Tensor)> {

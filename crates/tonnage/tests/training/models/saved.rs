@@ -7,9 +7,10 @@ use tonnage::{
     Bytes, GradientTape, SavedForBackward, Tensor, Variable, Watched, function, set_seed,
 };
 
-use super::common::{in_use, own_context};
 use super::nets::Params;
 use super::{Net, ids, image, nets, rows};
+
+use crate::common::{in_use, own_context};
 
 /// Bytes that are saved in a function: as its tape says while it is traced, and as its plan has it.
 fn planned(net: Net, x: &Tensor) -> (SavedForBackward, Bytes, String) {

@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{in_use, own_context};
 use tonnage::metrics::{Accuracy, Auc, Binary, Mean, Metric, TopK};
 use tonnage::{DType, RandomKey, Tensor, tensor};
+
+use crate::common::{in_use, own_context};
 
 const ROWS: usize = 700;
 const CLASSES: usize = 6;

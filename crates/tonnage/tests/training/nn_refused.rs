@@ -6,14 +6,14 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::own_context;
-use common::refused::floats;
 use tonnage::{
     Attention, Between, Conv, DType, Elementwise, ErrorKind, GradientTape, Padding, Pool, Tensor,
     function, tensor,
 };
+
+use crate::common::own_context;
+use crate::common::refused::floats;
+use crate::refused;
 
 #[test]
 fn windows_that_go_nowhere_or_do_not_fit_are_refused() {

@@ -7,9 +7,10 @@ use tonnage::{
     fori_loop, function, map_fn, memory, scan, set_seed, zeros,
 };
 
-use super::common::{in_use, own_context};
 use super::nets::{self, Params};
 use super::{ids, image, rows};
+
+use crate::common::{in_use, own_context};
 
 type Body = Arc<dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>>;
 

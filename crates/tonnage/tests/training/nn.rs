@@ -6,13 +6,12 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Attention, Between, Bytes, Conv, DType, Elementwise, GradientTape, Padding, Pool, Result,
     Tensor, function, memory, ones, random_normal, set_seed, tensor, zeros,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 /// Random numbers in memory.
 fn draw(shape: &[usize]) -> Tensor {
