@@ -2,12 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Folder, in_use, own_context};
 use tonnage::io::{
     Csv, FileTensor, Npz, Order, SafeTensors, parse_npy, read_idx, read_npy, save_idx, save_npy,
     save_npz, save_npz_deflated, save_raw, save_safetensors, save_sharded,
@@ -16,6 +13,8 @@ use tonnage::train::{Checkpoints, Loading, Position, load_weights, save_weights}
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Tensor, Variable, memory, range, tensor, zeros,
 };
+
+use crate::common::{Folder, in_use, own_context};
 
 /// One that NumPy made.
 fn numpy(name: &str) -> PathBuf {

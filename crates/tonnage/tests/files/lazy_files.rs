@@ -2,19 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use common::{Folder, call_checked, in_use, own_context};
 use tonnage::io::{FileTensor, Order, TensorFile, read_npy, save_npy, save_raw, save_safetensors};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Part, Result, Tensor, Variable, fori_loop, function,
     memory, random_normal, tensor,
 };
+
+use crate::common::{Folder, call_checked, close, in_use, own_context};
 
 /// Numbers in a file, and in memory.
 fn both(folder: &Path, name: &str, shape: &[usize]) -> (Tensor, Tensor) {
@@ -301,13 +300,13 @@ fn reductions_go_through_a_file_in_its_own_order_and_hold_none_of_it() {
         let expected = reduction([&x, &y, &same]).unwrap().to_vec::<f32>().unwrap();
         let expected: Vec<f64> = expected.into_iter().map(f64::from).collect();
         let (got, took) = taken(|| reduction([&transposed.lazy(), &y, &straight.lazy()]).unwrap());
-        common::close(&got, &expected, 1e-4);
+        close(&got, &expected, 1e-4);
         // Two axes that are kept would come out in another order: that takes the whole file. So does what is computed first.
         let little = Bytes::new(256 << 10);
         assert_eq!(took < little, in_place, "{name}: {took}");
         let (file, other) = (transposed.lazy(), straight.lazy());
         let f = function(move |x: Tensor| reduction([&file, &x, &other]));
-        common::close(&call_checked(&f, &y), &expected, 1e-4);
+        close(&call_checked(&f, &y), &expected, 1e-4);
         // In a function that is part of the reduction.
         let takes = f.plan(&y).unwrap().obtains();
         let fused = ["of a chain", "beside memory"].contains(&name);

@@ -2,15 +2,14 @@
 //! depend on the number of iterations, and the bytes written that the plan says. Loops that are asked to stop.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-mod common;
-
 use std::cell::Cell;
 
-use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, Elementwise, ErrorKind, Function, GradientTape, Loop, Result, Tensor, Variable,
     function, tensor,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 fn values(tensor: &Tensor) -> Vec<f64> {
     tensor.to_vec::<f64>().unwrap()

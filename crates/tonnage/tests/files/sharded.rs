@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{Folder, close, in_use, own_context};
 use tonnage::io::{FileTensor, read_npy, save_npy};
 use tonnage::{
     Axes, Bytes, ChunkRows, DType, Elementwise, Part, Sharded, Tensor, memory, random_normal,
     range, tensor,
 };
+
+use crate::common::{Folder, close, in_use, own_context};
 
 fn numbers(x: &Tensor) -> Vec<f64> {
     x.cast(DType::F64).unwrap().to_vec().unwrap()

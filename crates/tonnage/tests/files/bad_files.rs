@@ -2,16 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{Folder, in_use, own_context};
 use tonnage::io::{
     SafeTensors, TensorFile, save_idx, save_npy, save_npz, save_npz_deflated, save_safetensors,
 };
 use tonnage::{Bytes, ErrorKind, Result, memory, range, tensor};
+
+use crate::common::{Folder, in_use, own_context};
 
 /// Opens a file and reads all that it says it holds, in every way.
 fn look(path: &Path) -> Result<()> {
