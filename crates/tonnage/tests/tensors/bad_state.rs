@@ -7,14 +7,14 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::own_context;
-use common::refused::floats;
 use tonnage::{
     Container, DType, Elementwise, ErrorKind, GradientTape, Reuse, Tensor, TensorType, Variable,
     forget_variables, function, get_variable, memory, name_scope, ones, tensor, while_loop, zeros,
 };
+
+use crate::common::own_context;
+use crate::common::refused::floats;
+use crate::refused;
 
 #[test]
 fn a_variable_without_a_value_says_where_it_was_made() {

@@ -2,14 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{call_checked, close, own_context};
 use tonnage::{
     Axes, Bytes, DType, Elementwise, ErrorKind, GradientTape, Index, PadMode, Part, RandomKey,
     Result, Tensor, concat, einsum, eye, function, memory, meshgrid, ones, random_int,
     random_permutation, random_shuffle, range, set_seed, stack, tensor, zeros,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 /// Numbers that differ, around zero.
 fn numbers(shape: &[usize]) -> Tensor {
@@ -339,9 +338,9 @@ fn a_window_moves_along_a_cache_in_place() {
     let cache = (zeros([4, 3]).unwrap() + tensor(0.0f32).unwrap()).unwrap();
     let row = tensor([[1.0f32; 3]]).unwrap();
     let start = tensor([2, 0]).unwrap();
-    let before = common::in_use();
+    let before = in_use();
     let cache = cache.dynamic_update(&row, &start).unwrap();
-    assert_eq!(common::in_use(), before, "it works in place");
+    assert_eq!(in_use(), before, "it works in place");
     assert_eq!(cache.sum(1).unwrap().to_vec::<f32>().unwrap(), [0.0, 0.0, 3.0, 0.0]);
     let part = cache.dynamic_slice(&tensor([1, 1]).unwrap(), [2, 2]).unwrap();
     assert_eq!(part.to_vec::<f32>().unwrap(), [0.0, 0.0, 1.0, 1.0]);

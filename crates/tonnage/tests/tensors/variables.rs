@@ -6,15 +6,14 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
-use common::{in_use, own_context};
 use memory::Action;
 use tonnage::{
     Bytes, Container, DType, ErrorKind, Result, Reuse, Tensor, TensorType, Variable, constant,
     forget_variables, function, get_variable, memory, name_scope, ones, random_normal, tensor,
     zeros,
 };
+
+use crate::common::{in_use, own_context};
 
 fn resident(values: &[f32]) -> Tensor {
     tensor(values).unwrap()

@@ -2,13 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
-mod common;
-
-use common::{call_checked, close, in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Part, Result, Tensor, Variable, cond, constant,
     function, memory, random_normal, tensor, while_loop, zeros,
 };
+
+use crate::common::{call_checked, close, in_use, own_context};
 
 #[test]
 fn an_elementwise_chain_is_planned_and_runs_in_place() {

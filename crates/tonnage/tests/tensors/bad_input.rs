@@ -7,16 +7,16 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
 use std::sync::Mutex;
 
-use common::refused::floats;
-use common::{in_use, own_context};
 use tonnage::{
     Bytes, DType, Elementwise, ErrorKind, Tensor, Variable, cond, constant, full, function, memory,
     random_normal, random_uniform, range, tensor, while_loop, zeros,
 };
+
+use crate::common::refused::floats;
+use crate::common::{in_use, own_context};
+use crate::refused;
 
 #[test]
 fn shapes_that_do_not_fit_are_named_both() {

@@ -6,15 +6,14 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod common;
-
 use std::process::Command;
 
-use common::{in_use, own_context, test_name};
 use tonnage::{
     Context, DType, Elementwise, Error, ErrorKind, Function, Result, Tensor, Variable, function,
     ones, random_normal, set_seed, tensor,
 };
+
+use crate::common::{in_use, own_context, test_name};
 
 const fn goes_anywhere<T: Send + Sync>() {}
 
