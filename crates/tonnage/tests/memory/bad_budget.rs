@@ -94,6 +94,6 @@ fn a_limit_of_nothing_or_of_no_device_is_refused_and_changes_nothing() {
     let error = memory::set_limit("cpu:0", Some(Bytes::ZERO)).unwrap_err().to_string();
     assert!(error.contains("a limit of 0 bytes") && error.contains("bad_budget.rs"), "{error}");
     let error = memory::set_limit("gpu:7", Some(Bytes::mib(1))).unwrap_err().to_string();
-    assert!(error.contains("there is no device `gpu:7`"), "{error}");
+    assert!(error.contains("there is no device `cuda:7`"), "{error}");
     assert_eq!(memory::info("cpu:0").unwrap().limit, before);
 }

@@ -163,5 +163,5 @@ fn an_op_without_a_gradient_says_why() {
 fn a_device_that_is_not_there_is_named() {
     let _context = own_context();
     let error = memory::info("gpu:0").unwrap_err().to_string();
-    assert!(error.contains("gpu:0") && error.contains("cpu:0"), "{error}");
+    assert!(error.contains("cuda:0") && error.contains("cpu:0"), "{error}");
 }
