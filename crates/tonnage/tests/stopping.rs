@@ -1,8 +1,7 @@
-//! The host asks for a stop in the middle of one long op: it ends with an error, what it had made is dropped, and no variable
-//! is left half updated.
+//! A process of its own, whose number of threads is set once: to one. The host asks for a stop in the middle of one long op: it
+//! ends with an error, what it had made is dropped, and no variable is left half updated.
 //!
-//! A process of its own, whose number of threads is set once: one, where kernels ask themselves. Then the first question is asked
-//! at a place that no clock decides.
+//! On one thread kernels ask themselves: then the first question is asked at a place that no clock decides.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
