@@ -55,6 +55,8 @@ struct ContextState {
     random: Mutex<KeyState>,
     machine: RwLock<Machine>,
     spill_folder: Mutex<Option<PathBuf>>,
+    /// How the host is asked whether to stop.
+    question: OnceLock<fn() -> bool>,
     settings: Settings,
     /// What crates above keep in it.
     locals: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -162,6 +164,10 @@ impl Context {
         self.state().spill_folder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn question(&self) -> &OnceLock<fn() -> bool> {
+        &self.state().question
+    }
+
     #[inline]
     fn state(&self) -> &ContextState {
         match &self.0 {
@@ -212,6 +218,7 @@ impl ContextState {
             random: Mutex::new(KeyState::START),
             machine: RwLock::new(Machine::DEFAULT),
             spill_folder: Mutex::new(None),
+            question: OnceLock::new(),
             settings: Settings {
                 run_functions_eagerly: AtomicBool::new(false),
                 check_numerics: AtomicBool::new(false),

@@ -1,7 +1,7 @@
 //! Stopping what takes long: a planned call between two steps or two iterations of a loop, and a kernel, of a call or of an
 //! eager op, between two pieces of its work.
 //!
-//! The host says once how it can be asked whether to stop ([`set_question`]); nothing is asked in a process where
+//! The host says once how it can be asked whether to stop ([`set_question`]); nothing is asked in a context where
 //! nobody did. The question is asked on the thread of the caller, several times a second, while the call runs in the
 //! pool: the interpreter of a scripting language answers on its own thread alone.
 //!
@@ -11,26 +11,26 @@
 //!
 //! Decision: `docs/decisions/stopping-a-call.md`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::{ThreadId, current};
 use std::time::{Duration, Instant};
 
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_cpu::workers::Workers;
 
+use crate::context::Context;
+
 /// How often the question is asked: a user does not notice a twentieth of a second, nor a call that it is asked.
 pub(crate) const EVERY: Duration = Duration::from_millis(50);
 
-static QUESTION: OnceLock<fn() -> bool> = OnceLock::new();
-
-/// Says how the host is asked whether to stop; once a process, later ones have no effect.
+/// Says how the host is asked whether to stop; once a context, later ones have no effect.
 ///
 /// ```
 /// tonnage_runtime::interrupt::set_question(|| false);
 /// ```
 pub fn set_question(question: fn() -> bool) {
-    let _ = QUESTION.set(question);
+    let _ = Context::current().question().set(question);
 }
 
 /// Whether a call should stop, as its frames know it.
@@ -65,7 +65,7 @@ impl Stop {
     }
 
     fn asking_from(first: Duration) -> Option<Stop> {
-        let question = *QUESTION.get()?;
+        let question = *Context::current().question().get()?;
         let shared = InterruptState {
             question,
             asked: AtomicBool::new(false),

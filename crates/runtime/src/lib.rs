@@ -32,7 +32,7 @@ pub mod timeline;
 pub use arena::Arena;
 pub use array::{Alive, Array};
 pub use buffer::Buffer;
-pub use context::{Context, host_ledger};
+pub use context::{Context, Entered, host_ledger};
 pub use export::ExportedArray;
 pub use ledger::{Holder, Info, Ledger, Owner, Tally, leak_check};
 pub use lock::FolderLock;

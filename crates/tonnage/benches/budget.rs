@@ -6,7 +6,7 @@
 //! printed is the median of the ratios of each turn, and the ratio of the best times. With the word `prices` it times every point of the price curve
 //! instead, beside what was expected of it.
 
-#[path = "../tests/models/nets.rs"]
+#[path = "../tests/training/models/nets.rs"]
 #[allow(dead_code, reason = "not every network is timed")]
 mod nets;
 

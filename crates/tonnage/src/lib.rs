@@ -90,7 +90,7 @@ pub use tonnage_core::{
 pub use tonnage_plan::{
     Change, Explanation, Fitted, Machine, Plan, Price, Share, StepLine, Suggestion,
 };
-pub use tonnage_runtime::{Context, set_threads};
+pub use tonnage_runtime::{Context, Entered, set_threads};
 pub use tree::{Static, Tree};
 pub use variable::{Variable, variables_in_files};
 pub use window::{Conv, Padding, PerAxis, Pool};

@@ -1,8 +1,8 @@
-//! A budget holds where the system looks: a process that the system gives the budget and 8 MiB, beside what it
-//! takes without tensors, trains under the budget and is refused without it.
+//! A process of its own, under a limit that the system enforces: given the budget and 8 MiB, beside what it takes without
+//! tensors, it trains under the budget and is refused without it.
 //!
-//! A program of its own rather than a test of a harness: it starts itself, under a limit that the shell sets on
-//! all private memory (`ulimit -d`, from Linux 4.7 on). Elsewhere the ledger's own figures are all that is checked.
+//! It starts itself rather than have a harness, under a limit that the shell sets on all private memory (`ulimit -d`, from Linux
+//! 4.7 on). Elsewhere the ledger's own figures are all that is checked.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test, though not in the harness")]
 

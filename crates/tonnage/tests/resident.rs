@@ -1,15 +1,14 @@
-//! What the plan predicts is what the system sees: a process that runs a model holds at most the predicted peak and
-//! 8 MiB more in memory than before it made the model's argument.
+//! A process of its own, for its resident memory: what the plan predicts is what the system sees. One that runs a model holds
+//! at most the predicted peak and 8 MiB more in memory than before it made the model's argument.
 //!
-//! A program of its own rather than a test of a harness: it starts itself once for each model, forward and with
-//! gradients and updates, since the high-water mark of a process never falls. Such a process has trained something tiny
-//! before, so that it has threads and the pages of its own program (6 MiB of them, which the system shares and drops as it
-//! likes); all else counts: tracing, planning, the pages of kernels that are new. Elsewhere than on Linux
-//! only the executor's figure is checked.
+//! It starts itself rather than have a harness, once for each model, forward and with gradients and updates, since the
+//! high-water mark of a process never falls. Such a process has trained something tiny before, so that it has threads and the
+//! pages of its own program (6 MiB of them, which the system shares and drops as it likes); all else counts: tracing,
+//! planning, the pages of kernels that are new. Elsewhere than on Linux only the executor's figure is checked.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test, though not in the harness")]
 
-#[path = "models/nets.rs"]
+#[path = "training/models/nets.rs"]
 #[allow(dead_code, reason = "the sizes of other tests")]
 mod nets;
 

@@ -1,42 +1,46 @@
-//! The host asks for a stop in the middle of one long op: it ends with an error, what it had made is dropped, and no variable
-//! is left half updated.
+//! A process of its own, whose number of threads is set once: to one. The host asks for a stop in the middle of one long op: it
+//! ends with an error, what it had made is dropped, and no variable is left half updated.
 //!
-//! On one thread, where kernels ask themselves: then the first question is asked at a place that no clock decides.
+//! On one thread kernels ask themselves: then the first question is asked at a place that no clock decides.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
 mod common;
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::cell::Cell;
 
-use common::{alone, in_use};
+use common::{in_use, own_context};
 use tonnage::{
-    Attention, DType, Elementwise, ErrorKind, RandomKey, Result, Tensor, Variable, function,
+    Attention, DType, Elementwise, Entered, ErrorKind, RandomKey, Result, Tensor, Variable,
+    function,
 };
 
-static STOP: AtomicBool = AtomicBool::new(false);
-static ASKED: AtomicUsize = AtomicUsize::new(0);
-
-fn question() -> bool {
-    ASKED.fetch_add(1, Ordering::Relaxed);
-    STOP.load(Ordering::Relaxed)
+thread_local! {
+    static STOP: Cell<bool> = const { Cell::new(false) };
+    static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A turn of one's own, with one thread and a host that can be asked.
-fn turn() -> std::sync::MutexGuard<'static, ()> {
-    let turn = alone();
+/// The host's answer, on the thread of the test, which is the one that is asked.
+fn question() -> bool {
+    ASKED.set(ASKED.get() + 1);
+    STOP.get()
+}
+
+/// A context with one thread and a host that can be asked.
+fn asking_context() -> Entered {
+    let context = own_context();
     tonnage::set_threads(1).unwrap();
     tonnage::bind::set_question(question);
-    turn
+    context
 }
 
 /// Runs something while the host says whether to stop; how often it was asked.
 fn asked<R>(stop: bool, f: impl FnOnce() -> R) -> (R, usize) {
-    STOP.store(stop, Ordering::Relaxed);
-    ASKED.store(0, Ordering::Relaxed);
+    STOP.set(stop);
+    ASKED.set(0);
     let made = f();
-    STOP.store(false, Ordering::Relaxed);
-    (made, ASKED.load(Ordering::Relaxed))
+    STOP.set(false);
+    (made, ASKED.get())
 }
 
 fn drawn(sizes: &[usize]) -> Tensor {
@@ -65,7 +69,7 @@ const OPS: &[Op] = &[
 
 #[test]
 fn a_long_eager_op_stops_at_the_first_question_that_says_so() {
-    let _turn = turn();
+    let _context = asking_context();
     for (name, sizes, op) in OPS {
         let x = drawn(sizes);
         let before = in_use();
@@ -81,7 +85,7 @@ fn a_long_eager_op_stops_at_the_first_question_that_says_so() {
 
 #[test]
 fn an_op_is_stopped_that_takes_longer_than_its_cost_says() {
-    let _turn = turn();
+    let _context = asking_context();
     // Reckoned as under 5 milliseconds, it takes many times as long as it waits before it asks.
     let x = drawn(&[3_900_000]);
     let (ended, questions) = asked(true, || x.sort(-1, false));
@@ -103,7 +107,7 @@ const READERS: &[Reader] = &[
 
 #[test]
 fn a_recipe_that_is_written_out_stops_and_stays_a_recipe() {
-    let _turn = turn();
+    let _context = asking_context();
     let made: [fn() -> Result<Tensor>; 3] = [
         || RandomKey::new(3).normal([8_000_000], DType::F64),
         || RandomKey::new(4).uniform([8_000_000], DType::F64)?.sqrt(),
@@ -127,7 +131,7 @@ fn a_recipe_that_is_written_out_stops_and_stays_a_recipe() {
 
 #[test]
 fn the_kernel_of_a_step_is_stopped_too() {
-    let _turn = turn();
+    let _context = asking_context();
     // One step that takes many times as long as a call waits before it asks.
     let f = function(|x: Tensor| Ok(x.svd()?.1));
     let (ended, questions) = asked(true, || f.call(drawn(&[600, 600])));
@@ -137,7 +141,7 @@ fn the_kernel_of_a_step_is_stopped_too() {
 
 #[test]
 fn an_update_of_a_variable_runs_to_its_end() {
-    let _turn = turn();
+    let _context = asking_context();
     let ones = tonnage::full(1.0, DType::F32, [8_000_000]).unwrap();
     let x = Variable::new("x", ones.clone()).unwrap();
     // Its bytes are there from the first update on: to write a recipe out is no update yet, and may be stopped.

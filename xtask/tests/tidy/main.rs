@@ -9,11 +9,11 @@ mod decisions;
 mod definitions;
 mod documents;
 mod paths;
+mod process_state;
 mod rust;
 mod selections;
 mod style;
 mod tree;
-mod turns;
 mod unsafe_code;
 mod vocabulary;
 

@@ -322,6 +322,7 @@ mod tests {
 
     #[test]
     fn work_that_takes_far_longer_than_its_cost_says_is_stopped() {
+        let _context = Context::new().enter();
         interrupt::set_question(|| STOP.get());
         STOP.set(true);
         for threads in [1, 2] {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
 use tonnage_core::{Scalar, Source};
+use tonnage_runtime::Context;
 
 use super::*;
 
@@ -69,10 +70,11 @@ fn ragged_data_are_refused_with_the_place_and_both_lengths_before_any_byte_is_as
 
 #[test]
 fn a_tensor_of_data_is_entered_as_an_input_at_the_line_that_made_it() {
+    let _context = Context::new().enter();
     let mark = mark();
     let array = to_array(&vec![0u8; 1 << 20], mark).unwrap();
     let text = format!("input tensor at {}", mark.source);
-    let holders = tonnage_runtime::host_ledger().holders(usize::MAX);
+    let holders = host_ledger().holders(usize::MAX);
     assert!(holders.iter().any(|h| h.owner.to_string() == text), "{holders:?}");
     drop(array);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tonnage_core::layout::{Layout, Slice};
 use tonnage_core::recipe::{Distribution, Generator, Key, Recipe};
 use tonnage_core::{DType, FromScalar, Kind, Mark, Scalar, Sizes, Source, bf16, with_element};
-use tonnage_runtime::{Array, host_ledger};
+use tonnage_runtime::{Array, Context, host_ledger};
 
 use super::*;
 
@@ -148,37 +148,24 @@ fn views_print_what_they_show() {
     assert_eq!(print(&base.view(part)).to_string(), expected);
 }
 
-/// Runs a test's body in a process of its own: other tests use the one ledger of the CPU too.
-fn alone(test: &str, body: impl Fn()) {
-    if std::env::args().any(|arg| arg == "--exact") {
-        return body();
-    }
-    let own = std::env::current_exe().unwrap();
-    let run = std::process::Command::new(own).args([test, "--exact"]).output().unwrap();
-    let text = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success() && text.contains("1 passed"), "{text}");
-}
-
 #[test]
 fn printing_a_recipe_takes_no_memory_and_leaves_it_a_recipe() {
-    let name = "display::tests::printing_a_recipe_takes_no_memory_and_leaves_it_a_recipe";
-    alone(name, || {
-        let sizes = Sizes::from_slice(&[1000, 1000, 1000]);
-        let fill = Recipe::fill(Scalar::from(1.5), DType::F32, sizes.clone());
-        let random = Generator::Random {
-            key: Key::Fixed([1, 2]),
-            distribution: Distribution::Uniform,
-            dtype: DType::F32,
-        };
-        for recipe in [fill, Recipe::generate(random, sizes.clone())] {
-            let array = Array::from_recipe(Arc::new(recipe));
-            let (in_use, peak) = (host_ledger().in_use(), host_ledger().peak());
-            let text = print(&array).to_string();
-            assert_eq!((host_ledger().in_use(), host_ledger().peak()), (in_use, peak));
-            assert!(array.as_recipe().is_some());
-            assert_eq!(text.matches("...").count(), 1 + 6 * (1 + 6), "{text}");
-        }
-    });
+    let _context = Context::new().enter();
+    let sizes = Sizes::from_slice(&[1000, 1000, 1000]);
+    let fill = Recipe::fill(Scalar::from(1.5), DType::F32, sizes.clone());
+    let random = Generator::Random {
+        key: Key::Fixed([1, 2]),
+        distribution: Distribution::Uniform,
+        dtype: DType::F32,
+    };
+    for recipe in [fill, Recipe::generate(random, sizes.clone())] {
+        let array = Array::from_recipe(Arc::new(recipe));
+        let (in_use, peak) = (host_ledger().in_use(), host_ledger().peak());
+        let text = print(&array).to_string();
+        assert_eq!((host_ledger().in_use(), host_ledger().peak()), (in_use, peak));
+        assert!(array.as_recipe().is_some());
+        assert_eq!(text.matches("...").count(), 1 + 6 * (1 + 6), "{text}");
+    }
 }
 
 #[test]

@@ -3,10 +3,10 @@
 //! Addresses, not handles: a trace that is cached holds its captured tensors itself, so an address stays theirs for as
 //! long as it is listed, and being listed keeps nothing alive.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use tonnage_core::Source;
-use tonnage_runtime::Owner;
+use tonnage_runtime::{Context, Owner};
 
 use super::lock;
 use super::program::TracedProgram;
@@ -24,12 +24,15 @@ pub(crate) struct Captures {
     held: Mutex<Vec<HeldStorage>>,
 }
 
-static ALL: Mutex<Vec<Weak<Captures>>> = Mutex::new(Vec::new());
+/// Those of a context.
+#[derive(Default)]
+struct AllCaptures(Mutex<Vec<Weak<Captures>>>);
 
 impl Captures {
     pub fn new(owner: Owner) -> Arc<Captures> {
         let made = Arc::new(Captures { owner, held: Mutex::default() });
-        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = Context::current().local::<AllCaptures>();
+        let mut all = lock(&all.0);
         // Those that are gone make room for those that come.
         if all.len() == all.capacity() {
             all.retain(|one| one.strong_count() > 0);
@@ -62,11 +65,11 @@ fn storages(program: &TracedProgram) -> impl Iterator<Item = HeldStorage> + '_ {
 
 /// The functions and sessions that hold something, each with what of it.
 pub(crate) fn holders(is_it: impl Fn(HeldStorage) -> bool) -> Vec<(Owner, Vec<HeldStorage>)> {
-    let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = Context::current().local::<AllCaptures>();
     let of = |one: Arc<Captures>| {
         let held: Vec<HeldStorage> =
             lock(&one.held).iter().copied().filter(|held| is_it(*held)).collect();
         (!held.is_empty()).then(|| (one.owner.clone(), held))
     };
-    all.iter().filter_map(Weak::upgrade).filter_map(of).collect()
+    lock(&all.0).iter().filter_map(Weak::upgrade).filter_map(of).collect()
 }

@@ -8,6 +8,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{ErrorKind, Result, Source, TensorType};
 use tonnage_runtime::Array;
 
+use super::registry::Registry;
 use super::{Role, Variable, VariableInner, VariableState, files};
 use crate::function::home;
 use crate::function::program::TracedProgram;
@@ -133,6 +134,7 @@ impl Variable {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (state, path) = (Mutex::new(VariableState::Waiting), OnceLock::new());
         let in_files = files::is_wanted(&ty);
+        let registry = Registry::current();
         let variable = Variable(Arc::new(VariableInner {
             number,
             name,
@@ -141,9 +143,10 @@ impl Variable {
             made,
             role,
             in_files,
+            registry,
             state,
         }));
-        super::registry::list(&variable);
+        variable.0.registry.list(&variable);
         variable
     }
 

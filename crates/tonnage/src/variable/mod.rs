@@ -55,6 +55,8 @@ struct VariableInner {
     role: Role,
     /// Whether its value is stored in files.
     in_files: bool,
+    /// Where it is listed while it lives.
+    registry: Arc<registry::Registry>,
     state: Mutex<VariableState>,
 }
 

@@ -16,18 +16,38 @@ pub mod refused;
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tonnage::{Bytes, Elementwise, Function, Result, Tensor, Tree, memory};
+use tonnage::{Bytes, Context, Elementwise, Entered, Function, Result, Tensor, Tree, memory};
 
-/// The ledger is one for the process: tests that look at it take turns.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// A context of the test's own, until the guard is dropped: tests that run beside it share no ledger, random keys, limits,
+/// listeners or settings with it. A thread that a test starts enters it too.
+pub fn own_context() -> Entered {
+    Context::new().enter()
+}
+
+/// What the harness calls a test of a module, whose path `module_path!()` says: for a test that starts itself as another process.
+pub fn test_name(module: &str, test: &str) -> String {
+    match module.split_once("::") {
+        Some((_, within)) => format!("{within}::{test}"),
+        None => test.to_string(),
+    }
 }
 
 pub fn in_use() -> Bytes {
     memory::info("cpu:0").unwrap().in_use
+}
+
+/// A new folder, of a name that no other test has.
+pub fn folder(name: &str) -> PathBuf {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let own = format!("tonnage-{name}-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(own);
+    // One of an earlier process of that number.
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir(&path).unwrap();
+    path
 }
 
 /// A folder of its own, gone at the end.
@@ -35,10 +55,7 @@ pub struct Folder(pub PathBuf);
 
 impl Folder {
     pub fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("tonnage-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Folder(path)
+        Folder(folder(name))
     }
 }
 

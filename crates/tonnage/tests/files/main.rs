@@ -1,0 +1,12 @@
+//! Tensors and variables in files: read, written, refused where they lie, and used where they are.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bad_files;
+mod files;
+mod lazy_files;
+mod loop_files;
+mod sharded;
+mod tables_in_files;
+mod variables_in_files;

@@ -1,0 +1,14 @@
+//! Gradients: tapes, derivatives of functions, through loops, effects, rows and factorizations, and what is recomputed for them.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod effect_gradients;
+mod factors;
+mod large_logits;
+mod loop_gradients;
+mod loop_residuals;
+mod recompute;
+mod sparse;
+mod tape;
+mod transforms;

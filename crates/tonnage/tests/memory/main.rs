@@ -1,0 +1,17 @@
+//! Budgets, limits and the ledger: what is refused, what gives way, what waits in files, who holds what, and that nothing leaks.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bad_budget;
+mod budget;
+mod budget_sweep;
+mod contexts;
+mod leaks;
+mod levers;
+mod limits;
+mod longer_storage;
+mod recipes;
+mod seeing;
+mod spill;
+mod spill_trouble;
