@@ -111,6 +111,8 @@ DIFFERENT = {
         [Node("v7", "scanned", "tf.foldr(f1, v1)", [Body(
             "f1", ["v3", "v4"], [Node("v5", "sign", "tf.math.sign(v3)"), Node("v6", "atan2", "tf.math.atan2(v4, v5)")], ["v6"])])],
         "v7"),
+    "slope at a subnormal number": (
+        {"v1": np.array([1e-39, 2, 0.1], "float32")}, [Node("v2", "relu6", "tf.nn.relu6(v1)")], "v2"),
 }
 
 
@@ -125,6 +127,15 @@ def test_a_scattered_extreme_that_is_wrong_is_still_found(monkeypatch):
     monkeypatch.setattr(tf, "tensor_scatter_nd_min", lambda x, places, rows: x * 2)
     with pytest.raises(Finding, match="TensorFlow value"):
         peer.check(Program({key: (array, "float32") for key, array in given.items()}, nodes, [result]))
+
+
+def test_a_slope_that_is_wrong_is_still_found(monkeypatch):
+    relu6 = Program({"v1": (np.array([3, 2, 0.1], "float32"), "float32")}, [Node("v2", "relu6", "tf.nn.relu6(v1)")], ["v2"])
+    peer.check(relu6)
+    right = tf.nn.relu6
+    monkeypatch.setattr(tf.nn, "relu6", lambda x: right(x) + 2.0 * (x - tf.stop_gradient(x)))
+    with pytest.raises(Finding, match="TensorFlow gradient"):
+        peer.check(relu6)
 
 
 def test_true_of_a_subnormal_number_is_no_finding():
