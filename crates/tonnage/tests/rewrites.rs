@@ -418,8 +418,11 @@ fn a_training_step_gives_the_eager_bits() {
     }
 }
 
+/// A name, and a value made of a matrix.
+type Lies = (&'static str, fn(&Tensor) -> Result<Tensor>);
+
 /// What lies in eager mode as it does in a function: by rows, by columns, or backwards.
-const LIES: &[(&str, fn(&Tensor) -> Result<Tensor>)] = &[
+const LIES: &[Lies] = &[
     ("transposed", |x| x.t()),
     ("transposed, cast to its own dtype", |x| x.t()?.cast(x.dtype())),
     ("transposed, lent to a cast to its own dtype", |x| (&x.t()?).cast(x.dtype())),
