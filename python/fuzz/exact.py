@@ -1,7 +1,7 @@
 """TensorFlow's namespace with some of its functions written another way: by their definition, where TensorFlow's own way
 loses digits that the inputs have, with their limits, where it says NaN, and with all numbers in their place, where it has
-none for NaN and takes subnormal ones for zeros. And ``linspace``, which takes no number beside a tensor of float64, and so
-would have no truth."""
+none for NaN, drops it, takes subnormal numbers for zeros, or zeros for positive ones. And ``linspace``, which takes no number
+beside a tensor of float64, and so would have no truth."""
 
 import numpy as np
 import tensorflow
@@ -43,8 +43,36 @@ def _cast(x, dtype):
     """TensorFlow reads subnormal numbers as zeros, and so makes False of them; their bits are no zeros."""
     if dtype != "bool" or not x.dtype.is_floating:
         return tensorflow.cast(x, dtype)
+    return _ordinal(x) != 0
+
+
+def _ordinal(x):
+    """Integers in the order of floats, 0 for both zeros: what is computed of subnormal numbers reads them as zeros, and their
+    bits are none."""
     bits = tensorflow.bitcast(x, {2: "int16", 4: "int32", 8: "int64"}[x.dtype.size])
-    return tensorflow.bitwise.left_shift(bits, tensorflow.ones_like(bits)) != 0
+    size = tensorflow.bitwise.bitwise_and(bits, tensorflow.constant(bits.dtype.max, bits.dtype))
+    return tensorflow.where(bits < 0, -size, size)
+
+
+def _sign(x):
+    """TensorFlow's drops the sign of a zero."""
+    if not x.dtype.is_floating:
+        return tensorflow.sign(x)
+    return tensorflow.where(_ordinal(x) == 0, x, tensorflow.sign(x))
+
+
+def _extreme_of_places(scatter, neutral):
+    """TensorFlow drops NaN among the rows, and keeps one that is there."""
+
+    def made(x, places, rows):
+        if not x.dtype.is_floating:
+            return scatter(x, places, rows)
+        nan = tensorflow.tensor_scatter_nd_max(
+            tensorflow.cast(tensorflow.math.is_nan(x), "int32"), places, tensorflow.cast(tensorflow.math.is_nan(rows), "int32"))
+        rows = tensorflow.where(tensorflow.math.is_nan(rows), tensorflow.constant(neutral, x.dtype), rows)
+        return tensorflow.where(nan > 0, tensorflow.constant(np.nan, x.dtype), scatter(x, places, rows))
+
+    return made
 
 
 def _order(rows, direction):
@@ -52,7 +80,7 @@ def _order(rows, direction):
     between unsorted. Stable: first by the numbers, then by what is NaN."""
     nan = tensorflow.math.is_nan(rows)
     numbers = tensorflow.where(nan, tensorflow.zeros_like(rows), rows)
-    first = tensorflow.argsort(numbers, direction=direction, stable=True)
+    first = tensorflow.argsort(_ordinal(numbers), direction=direction, stable=True)
     second = tensorflow.argsort(tensorflow.cast(_at(nan, first), "int32"), direction=direction, stable=True)
     return _at(first, second)
 
@@ -106,6 +134,7 @@ _math = _Namespace(tensorflow.math, {
     "erf": _limited(tensorflow.math.erf, {-np.inf: -1.0, np.inf: 1.0}),
     "digamma": _limited(tensorflow.math.digamma, {0.0: -np.inf}),
     "erfinv": _erfinv,
+    "sign": _sign,
     "cumulative_logsumexp": _cumulative_logsumexp,
     "top_k": _top_k,
 })
@@ -123,8 +152,10 @@ def _linspace(start, stop, num):
 
 
 NAMESPACE = _Namespace(tensorflow, {
-    "math": _math, "nn": _nn, "linspace": _linspace, "cast": _cast, "sort": _sort, "argsort": _argsort,
+    "math": _math, "nn": _nn, "linspace": _linspace, "cast": _cast, "sort": _sort, "argsort": _argsort, "sign": _sign,
+    "tensor_scatter_nd_max": _extreme_of_places(tensorflow.tensor_scatter_nd_max, -np.inf),
+    "tensor_scatter_nd_min": _extreme_of_places(tensorflow.tensor_scatter_nd_min, np.inf),
 })
 # The ops of programs whose functions are written another way.
 OPS = {"erf", "digamma", "erfinv", "cumulative_logsumexp", "gelu", "silu", "softsign", "normalized", "linspace", "cast", "sort",
-       "argsort", "top_k"}
+       "argsort", "top_k", "sign", "tensor_scatter"}

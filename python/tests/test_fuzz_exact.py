@@ -55,6 +55,32 @@ def test_a_subnormal_number_is_true(dtype):
     assert NAMESPACE.cast(tensorflow.constant(given), "bool").numpy().tolist() == [False, False, True, True, True, True]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("direction", ["ASCENDING", "DESCENDING"])
+def test_subnormal_numbers_are_sorted_by_their_size(dtype, direction):
+    small = 1e-310 if dtype == "float64" else 1e-39
+    given = np.array([0, small, -small, -0.0, 2 * small, -1, 1]).astype(tensorflow.as_dtype(dtype).as_numpy_dtype)
+    order = NAMESPACE.argsort(tensorflow.constant(given), axis=0, direction=direction, stable=True)
+    assert order.numpy().tolist() == ([5, 2, 0, 3, 1, 4, 6] if direction == "ASCENDING" else [6, 4, 1, 0, 3, 2, 5])
+
+
+def test_a_zero_has_its_sign():
+    given = np.array([-0.0, 0.0, -3, 2, np.nan], "float32")
+    for made in (NAMESPACE.sign(tensorflow.constant(given)), NAMESPACE.math.sign(tensorflow.constant(given))):
+        np.testing.assert_array_equal(made, [0, 0, -1, 1, np.nan])
+        assert np.signbit(made)[:4].tolist() == [True, False, True, False]
+    assert NAMESPACE.sign(tensorflow.constant([-2, 0])).numpy().tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("extreme", ["max", "min"])
+def test_nan_wins_among_scattered_rows(extreme):
+    scatter = getattr(NAMESPACE, f"tensor_scatter_nd_{extreme}")
+    there, rows = np.array([np.nan, 1, 1, 1], "float32"), np.array([2, 5, np.nan, -5, -np.inf], "float32")
+    made = scatter(tensorflow.constant(there), tensorflow.constant([[0], [1], [1], [2], [3]]), tensorflow.constant(rows))
+    np.testing.assert_array_equal(made, [np.nan, np.nan, 1, 1] if extreme == "max" else [np.nan, np.nan, -5, -np.inf])
+    assert scatter(tensorflow.constant([1, 2]), [[0]], [5]).numpy().tolist() == ([5, 2] if extreme == "max" else [1, 2])
+
+
 def test_erfinv_has_the_digits_of_a_number_near_one():
     for x, value, slope in ERFINV:
         given = tensorflow.constant(x, "float64")
@@ -70,6 +96,46 @@ def test_what_is_sorted_wrong_in_a_loop_is_still_found(monkeypatch):
     monkeypatch.setattr(tf, "sort", lambda x: right(x)[::-1])
     with pytest.raises(Finding, match="TensorFlow value"):
         peer.check(_SORTED_IN_A_LOOP)
+
+
+# What differs by NaN, the sign of a zero or subnormal numbers, and is right.
+DIFFERENT = {
+    "scattered NaN": (
+        {"v1": np.ones(2, "float32"), "v2": np.array([np.nan, 3], "float32")},
+        [Node("v3", "tensor_scatter", "tf.tensor_scatter_nd_min(v1, [[0], [0]], v2)")], "v3"),
+    "order of subnormal numbers": (
+        {"v1": np.array([0, 1e-39, 1], "float32")},
+        [Node("v2", "argsort", "tf.argsort(v1, axis=0, direction='DESCENDING', stable=True)")], "v2"),
+    "sign of a zero": (
+        {"v1": np.array([[-0.0, 1], [-0.0, 1], [-0.0, 1]], "float32")},
+        [Node("v7", "scanned", "tf.foldr(f1, v1)", [Body(
+            "f1", ["v3", "v4"], [Node("v5", "sign", "tf.math.sign(v3)"), Node("v6", "atan2", "tf.math.atan2(v4, v5)")], ["v6"])])],
+        "v7"),
+    "slope at a subnormal number": (
+        {"v1": np.array([1e-39, 2, 0.1], "float32")}, [Node("v2", "relu6", "tf.nn.relu6(v1)")], "v2"),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_what_is_right_is_no_finding(name):
+    given, nodes, result = DIFFERENT[name]
+    peer.check(Program({key: (array, "float32") for key, array in given.items()}, nodes, [result]))
+
+
+def test_a_scattered_extreme_that_is_wrong_is_still_found(monkeypatch):
+    given, nodes, result = DIFFERENT["scattered NaN"]
+    monkeypatch.setattr(tf, "tensor_scatter_nd_min", lambda x, places, rows: x * 2)
+    with pytest.raises(Finding, match="TensorFlow value"):
+        peer.check(Program({key: (array, "float32") for key, array in given.items()}, nodes, [result]))
+
+
+def test_a_slope_that_is_wrong_is_still_found(monkeypatch):
+    relu6 = Program({"v1": (np.array([3, 2, 0.1], "float32"), "float32")}, [Node("v2", "relu6", "tf.nn.relu6(v1)")], ["v2"])
+    peer.check(relu6)
+    right = tf.nn.relu6
+    monkeypatch.setattr(tf.nn, "relu6", lambda x: right(x) + 2.0 * (x - tf.stop_gradient(x)))
+    with pytest.raises(Finding, match="TensorFlow gradient"):
+        peer.check(relu6)
 
 
 def test_true_of_a_subnormal_number_is_no_finding():

@@ -230,3 +230,33 @@ def test_gradients_reach_what_fills_and_ranges_are_made_of(planned):
 
     made = (tf.function(gradient) if planned else gradient)(tf.constant([1.0, 2.0]))
     np.testing.assert_allclose(made.numpy(), [4 + 5.0, 10.0])
+
+
+SPREADS = {
+    "reduce_variance": (lambda x, axis: tf.math.reduce_variance(x, axis), lambda far, n, std: 2 * far / n),
+    "reduce_std": (lambda x, axis: tf.math.reduce_std(x, axis), lambda far, n, std: far / (n * std)),
+    "moments": (lambda x, axis: tf.nn.moments(x, [0, 1] if axis is None else [axis])[1], lambda far, n, std: 2 * far / n),
+}
+
+
+@pytest.mark.parametrize("name", SPREADS)
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("traced", [False, True])
+def test_gradients_of_spreads_keep_their_digits_far_from_zero(name, axis, traced):
+    spread, slope = SPREADS[name]
+
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            made = spread(x, axis)
+        return tape.gradient(made, x)
+
+    run = tf.function(gradient) if traced else gradient
+    small = np.random.default_rng(7).integers(-40, 40, [7, 13]) / 64
+    for offset in (0, -1631, 20001):
+        x = offset + small
+        n = x.size if axis is None else x.shape[axis]
+        expected = slope(x - x.mean(axis, keepdims=True), n, x.std(axis, keepdims=True))
+        assert (x.astype("float32") == x).all()
+        got = run(tf.constant(x.astype("float32"))).numpy()
+        np.testing.assert_allclose(got, expected, 1e-5, 1e-6 * np.abs(expected).max(), err_msg=str(offset))

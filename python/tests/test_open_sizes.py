@@ -89,6 +89,71 @@ def test_sizes_that_the_data_decide_work_in_functions_as_eagerly(select, shape):
                 np.testing.assert_allclose(have, want, 1e-5, 1e-6, err_msg=name)
 
 
+def with_own_gradient(f):
+    """A function with a gradient that recomputes it."""
+
+    @tf.custom_gradient
+    def wrapped(x):
+        def gradient(dy):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                made = f(x)
+            return tape.gradient(made, x, output_gradients=dy)
+
+        return f(x), gradient
+
+    return wrapped
+
+
+# What stands between a tape and the op.
+WRAPPED = {
+    "function": lambda f: tf.function(f),
+    "recompute_grad": lambda f: tf.recompute_grad(f),
+    "custom_gradient": with_own_gradient,
+    "recompute_grad of a function": lambda f: tf.recompute_grad(tf.function(f)),
+    "function of recompute_grad": lambda f: tf.function(tf.recompute_grad(f)),
+    "recompute_grad twice": lambda f: tf.recompute_grad(tf.recompute_grad(f)),
+    "custom_gradient of recompute_grad": lambda f: with_own_gradient(tf.recompute_grad(f)),
+    "recompute_grad of custom_gradient": lambda f: tf.recompute_grad(with_own_gradient(f)),
+}
+
+# What a wrapped function makes of what was selected; rules read none of it, some of it, or its size.
+MADE = {
+    "itself": lambda x, a: a * 1.0,
+    "square": lambda x, a: tf.square(a),
+    "product with a scalar": lambda x, a: tf.exp(a) * tf.reduce_sum(x),
+    "mean": lambda x, a: a - tf.reduce_mean(a),
+    "indices": lambda x, a: tf.cast(tf.where(tf.reshape(a, [-1]) > -9.0), "float32") * tf.reduce_sum(x),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("wrap", WRAPPED)
+@pytest.mark.parametrize("select", SELECT)
+def test_a_tape_sees_through_what_returns_a_size_that_the_data_decide(wrap, select):
+    """First and second gradients, of the result itself and of a number made of it, as without the wrapping."""
+
+    def gradients(f, x):
+        with tf.GradientTape() as outer:
+            outer.watch(x)
+            with tf.GradientTape(persistent=True) as tape:
+                tape.watch(x)
+                made = f(x)
+                number = tf.reduce_sum(made * made)
+            first = tf.convert_to_tensor(tape.gradient(number, x))
+            squares = tf.reduce_sum(first * first)
+        return [tape.gradient(made, x), first, outer.gradient(squares, x)]
+
+    x = numbers([ROWS], 4)
+    for name, made in MADE.items():
+        f = lambda x: made(x, SELECT[select](x * 1.5))  # noqa: E731
+        expected = arrays(gradients(f, x))
+        wrapped = WRAPPED[wrap](f)
+        for run in (gradients, tf.function(gradients)):
+            for want, have in zip(expected, arrays(run(wrapped, x))):
+                np.testing.assert_allclose(have, want, 1e-5, 1e-5, err_msg=name)
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("other", ["another mask", "a longer mask", "a known size", "an argument's size"])
 def test_sizes_that_nothing_proves_equal_are_compared_as_they_run(other):

@@ -22,7 +22,8 @@ pub fn by_formula(
     let outputs = formula(&mut builder, call.attrs, inputs)?;
     let graph = builder.finish(&outputs)?;
     let seeded: Vec<bool> = call.grads.iter().map(Option::is_some).collect();
-    let what = VjpGraph { seeded: &seeded, wanted: call.needs, known: &[], sums: &[] };
+    let what =
+        VjpGraph { seeded: &seeded, outputs: &[], wanted: call.needs, known: &[], sums: &[] };
     let back = vjp_graph(&graph, what, call.ops)?;
     let mut values =
         (0..call.inputs.len()).map(|i| call.input(i)).collect::<Result<Vec<Value>>>()?;

@@ -117,7 +117,7 @@ fn transformer(nodes: usize) -> Result<Graph> {
 /// A loss of an input and variables, with its gradients and a step of plain descent.
 fn step(forward: Graph) -> Result<Graph> {
     let wanted: Vec<bool> = (0..forward.inputs.len()).map(|i| i > 0).collect();
-    let what = VjpGraph { seeded: &[true], wanted: &wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &[true], outputs: &[], wanted: &wanted, known: &[], sums: &[] };
     let back = vjp_graph(&forward, what, &GRAD_OPS)?;
     let mut b = Builder::new();
     let inputs: Vec<Value> = forward

@@ -36,7 +36,7 @@ fn network(layers: usize, rows: usize, width: usize, skips: bool) -> (Arc<Graph>
     }
     let forward = builder.finish(&[h]).unwrap();
     let wanted = vec![true; layers + 1];
-    let what = VjpGraph { seeded: &[true], wanted: &wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &[true], outputs: &[], wanted: &wanted, known: &[], sums: &[] };
     let whole = vjp_graph(&forward, what, &tonnage_ops::GRAD_OPS).unwrap();
     let graph = Arc::new(lower(&whole, &CpuTarget::new(1, Machine::DEFAULT)).unwrap());
     let inputs = graph

@@ -34,7 +34,7 @@ fn gradient(graph: &Graph) -> Result<Graph> {
         types.iter().map(|ty| ty.dtype.is_float()).collect()
     };
     let (seeded, wanted) = (floats(graph.output_types()), floats(graph.input_types()));
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &seeded, outputs: &[], wanted: &wanted, known: &[], sums: &[] };
     vjp_graph(graph, what, &GRAD_OPS)
 }
 

@@ -246,7 +246,7 @@ fn transposed(
     let back = builder.finish(&results)?;
     let seeded = vec![true; results.len()];
     let wanted: Vec<bool> = (0..back.inputs.len()).map(|i| i >= saved.len()).collect();
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &seeded, outputs: &[], wanted: &wanted, known: &[], sums: &[] };
     let forth = vjp_graph(&back, what, call.ops)?;
     let mut inputs: Vec<Value> = saved.into_iter().map(|(_, value)| value).collect();
     for value in call.outputs[..plain].iter().filter(|v| v.ty().dtype.is_float()) {

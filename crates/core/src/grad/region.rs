@@ -15,6 +15,7 @@ use crate::graph::Renamed;
 use crate::graph::{Builder, Graph, ValueId, replay};
 use crate::kind::Kind;
 use crate::row::OpDef;
+use crate::shape::TensorType;
 
 /// An emitter into a builder that writes down what was applied, for the walker.
 pub struct Recorder<'a> {
@@ -72,6 +73,9 @@ impl Emit for Recorder<'_> {
 pub struct VjpGraph<'a> {
     /// Which outputs have a gradient; each adds an input to the result.
     pub seeded: &'a [bool],
+    /// Types of the outputs as they were made, where sizes that the data decide are known by then; as the graph
+    /// has them where it is empty.
+    pub outputs: &'a [TensorType],
     /// Which inputs' gradients are wanted; each adds an output to the result.
     pub wanted: &'a [bool],
     /// Outputs whose values come in as inputs too, so that what the rules save of them need not be
@@ -124,23 +128,15 @@ fn differentiate(
     let mut builder = Builder::new();
     let inputs = inputs_of(graph, &mut builder);
     let flag = |flags: &[bool], i: usize| flags.get(i) == Some(&true);
-    let known: Vec<Option<Value>> = graph
-        .outputs
-        .iter()
-        .enumerate()
-        .map(|(i, id)| {
-            let is_known = flag(what.known, i);
-            is_known.then(|| builder.input(graph.ty(*id).clone(), Kind::Activation, None))
-        })
-        .collect();
-    let seeds: Vec<Option<Value>> = graph
-        .outputs
-        .iter()
-        .zip(what.seeded)
-        .map(|(id, seeded)| {
-            seeded.then(|| builder.input(graph.ty(*id).clone(), Kind::Gradient, None))
-        })
-        .collect();
+    let mut like_outputs = |flags: &[bool], kind: Kind| -> Vec<Option<Value>> {
+        let types = graph.outputs.iter().enumerate().map(|(i, id)| {
+            let ty = what.outputs.get(i).unwrap_or(graph.ty(*id));
+            flag(flags, i).then(|| ty.clone())
+        });
+        types.map(|ty| ty.map(|ty| builder.input(ty, kind, None))).collect()
+    };
+    let known = like_outputs(what.known, Kind::Activation);
+    let seeds = like_outputs(what.seeded, Kind::Gradient);
     let sums: Vec<(ValueId, Value)> = graph
         .inputs
         .iter()
@@ -151,6 +147,8 @@ fn differentiate(
         })
         .collect();
     let (outputs, records, wanted) = recorded(graph, inputs, what.wanted, &mut builder)?;
+    let known = sized_as(&outputs, known, &mut builder, ops)?;
+    let seeds = sized_as(&outputs, seeds, &mut builder, ops)?;
     let given: Vec<ValueId> = outputs.iter().filter_map(Value::id).collect();
     let held: HashSet<ValueId> =
         given.iter().zip(&known).filter(|(_, k)| k.is_some()).map(|(id, _)| *id).collect();
@@ -169,6 +167,27 @@ fn differentiate(
         .collect();
     let grads = backward(records, seeds, &wanted, &mut builder, ops)?;
     Ok((builder, grads))
+}
+
+/// What belongs to outputs, under the names that sizes which the data decide have in the outputs as they are recomputed. A
+/// reshape is a view, and compares the sizes as it runs.
+fn sized_as(
+    outputs: &[Value],
+    given: Vec<Option<Value>>,
+    builder: &mut Builder,
+    ops: &'static GradOps,
+) -> Result<Vec<Option<Value>>> {
+    let mut sized = Vec::with_capacity(given.len());
+    for (value, output) in given.into_iter().zip(outputs) {
+        sized.push(match value {
+            Some(value) if value.ty().shape != output.ty().shape => {
+                let to = Attrs::Shape(output.ty().shape.clone());
+                Some(builder.apply(ops.reshape, vec![value], to)?)
+            }
+            value => value,
+        });
+    }
+    Ok(sized)
 }
 
 /// Inputs like those of a graph.

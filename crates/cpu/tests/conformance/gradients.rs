@@ -284,11 +284,11 @@ fn check_twice(op: &'static OpDef, sample: &Sample, random: &mut Random) -> Resu
     let text = |e: tonnage_core::Error| e.to_string();
     let graph = graph_of(op, &case.sample).map_err(text)?;
     let (wanted, seeded) = floats(&graph);
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &seeded, outputs: &[], wanted: &wanted, known: &[], sums: &[] };
     let once = vjp_graph(&graph, what, &GRAD_OPS).map_err(text)?;
     once.verify().map_err(text)?;
     let (wanted, seeded) = floats(&once);
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &seeded, outputs: &[], wanted: &wanted, known: &[], sums: &[] };
     let twice = match vjp_graph(&once, what, &GRAD_OPS) {
         // A row that says why is enough.
         Err(e) if matches!(e.kind(), ErrorKind::NoGradient { .. }) => return Ok(()),

@@ -57,7 +57,7 @@ pub fn grad(
 ) -> Result<Vec<Option<Cotangent>>> {
     let seeded: Vec<bool> = call.grads.iter().map(Option::is_some).collect();
     let wanted = &call.needs[1..];
-    let what = VjpGraph { seeded: &seeded, wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &seeded, outputs: call.outputs, wanted, known: &[], sums: &[] };
     let regions = call
         .regions
         .iter()

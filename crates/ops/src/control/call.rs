@@ -68,7 +68,7 @@ pub(super) fn gradient(
     call: &GradCall,
 ) -> Result<Vec<Option<Cotangent>>> {
     let seeded: Vec<bool> = seeds.iter().map(Option::is_some).collect();
-    let what = VjpGraph { seeded: &seeded, wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &seeded, outputs: call.outputs, wanted, known: &[], sums: &[] };
     let (mut back, returned) = vjp_parts(body, what, call.ops)?;
     super::without_effects(&mut back)?;
     inputs.extend(seeds.into_iter().flatten());

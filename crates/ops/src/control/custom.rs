@@ -231,7 +231,7 @@ fn transposed(e: &mut dyn Emit, call: &JvpCall, custom: &Custom) -> Result<Vec<O
     }
     let count = custom.saved.len();
     let wanted: Vec<bool> = (0..back.inputs.len()).map(|i| i >= count).collect();
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &seeded, outputs: &[], wanted: &wanted, known: &[], sums: &[] };
     let forth = vjp_graph(back, what, call.ops)?;
     let mut inputs = saved(custom, |save| match save {
         Save::Input(i) => call.inputs.get(i).cloned().ok_or_else(|| not_saved(save)),

@@ -34,7 +34,7 @@ pub(super) fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotan
     let graph = two_loops(&types, spec, &given)?;
     let seeded: Vec<bool> = call.grads.iter().map(Option::is_some).collect();
     let wanted: Vec<bool> = own.iter().map(|i| call.needs[*i]).collect();
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &seeded, outputs: &[], wanted: &wanted, known: &[], sums: &[] };
     let back = vjp_graph(&graph, what, call.ops)?;
     // A graph that is run once, in the random numbers of what is around it.
     let mut inputs = vec![emit::number(e, 0, DType::I32)?];

@@ -137,7 +137,8 @@ pub(super) fn step_graph(
     let first_read = spec.sliced_inputs().end;
     let sums: Vec<bool> =
         wanted.iter().enumerate().map(|(i, wanted)| *wanted && i >= first_read).collect();
-    let what = VjpGraph { seeded: &seeded, wanted: &wanted, known: &known, sums: &sums };
+    let what =
+        VjpGraph { seeded: &seeded, outputs: &[], wanted: &wanted, known: &known, sums: &sums };
     let mut step = vjp_graph(body, what, ops)?;
     // It takes gradients of carried values before those of stacked ones; rows come first here, so that what is
     // carried backwards stands together at the end, in the order in which it is returned.

@@ -69,6 +69,9 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
 }
 
 /// A share of the gradient, as far as it was reduced, times the distances from the mean.
+///
+/// The mean is rounded, and what it is off by is a large part of the distances between large numbers that differ little. The
+/// mean of the distances says how much that is, in one more pass over the input.
 pub(super) fn distances(
     e: &mut dyn Emit,
     call: &GradCall,
@@ -78,9 +81,12 @@ pub(super) fn distances(
     let x = call.input(0)?;
     let mean = super::wide_mean(e, x.clone(), axes)?;
     let dtype = x.ty().dtype.compute();
+    let rounded_off = Ending::Reduce { reduction: Reduction::Mean, axes, keep_dims: true, dtype };
+    let off = pass(e, [x.clone(), mean.clone()], rounded_off, |p, [x, mean]| p.sub(x, mean))?;
     let ending = Ending::SumTo(&call.inputs[0]);
-    let made = pass(e, [share, x, mean], ending, |p, [share, x, mean]| {
+    let made = pass(e, [share, x, mean, off], ending, |p, [share, x, mean, off]| {
         let distance = p.sub(x, mean);
+        let distance = p.sub(distance, off);
         let share = p.cast(share, dtype);
         p.mul(share, distance)
     })?;

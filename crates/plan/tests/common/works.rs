@@ -43,7 +43,7 @@ pub fn network(
     let forward = builder.finish(&[h]).unwrap();
     let mut wanted = vec![true; widths.len()];
     wanted[0] = false;
-    let what = VjpGraph { seeded: &[true], wanted: &wanted, known: &[], sums: &[] };
+    let what = VjpGraph { seeded: &[true], outputs: &[], wanted: &wanted, known: &[], sums: &[] };
     let whole = vjp_graph(&forward, what, &tonnage_ops::GRAD_OPS).unwrap();
     let graph = Arc::new(lower(&whole, &CpuTarget::new(1, Machine::DEFAULT)).unwrap());
     let types = graph.input_types();

@@ -34,6 +34,11 @@ macro_rules! elementwise {
             $($(#[$doc])*
             #[track_caller]
             fn $name(self $(, $arg: $T)?) -> Result<Tensor>;)*
+
+            /// Every element in another dtype; the tensor itself where that is its dtype, and no copy of it: as the
+            /// products of a function, those of eager mode then read it as it lies.
+            #[track_caller]
+            fn cast(self, dtype: DType) -> Result<Tensor>;
         }
 
         impl Elementwise for Tensor {
@@ -41,6 +46,15 @@ macro_rules! elementwise {
             fn $name(self $(, $arg: $T)?) -> Result<Tensor> {
                 apply1(&$op, smallvec![self.into()], $attrs, Source::here())
             })*
+
+            #[track_caller]
+            fn cast(self, dtype: DType) -> Result<Tensor> {
+                if self.dtype() == dtype {
+                    return Ok(self);
+                }
+                let attrs = Attrs::DType(dtype);
+                apply1(&math::cast::CAST, smallvec![self.into()], attrs, Source::here())
+            }
         }
 
         impl Elementwise for &Tensor {
@@ -48,6 +62,15 @@ macro_rules! elementwise {
             fn $name(self $(, $arg: $T)?) -> Result<Tensor> {
                 apply1(&$op, smallvec![self.into()], $attrs, Source::here())
             })*
+
+            #[track_caller]
+            fn cast(self, dtype: DType) -> Result<Tensor> {
+                if self.dtype() == dtype {
+                    return Ok(self.clone());
+                }
+                let attrs = Attrs::DType(dtype);
+                apply1(&math::cast::CAST, smallvec![self.into()], attrs, Source::here())
+            }
         }
     };
 }
@@ -151,8 +174,6 @@ elementwise! {
     logical_not => math::logical::LOGICAL_NOT, Attrs::None;
     /// Every bit of an integer flipped.
     bitwise_not => math::bitwise::BITWISE_NOT, Attrs::None;
-    /// Every element in another dtype.
-    cast(dtype: DType) => math::cast::CAST, Attrs::DType(dtype);
 }
 
 macro_rules! binary {

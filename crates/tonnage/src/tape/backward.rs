@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use tonnage_core::grad::{Cotangent, Record, backward, choose};
 use tonnage_core::graph::ValueId;
-use tonnage_core::{Emit, Kind, Mark, Result, Source, TensorType, Value};
+use tonnage_core::{Dim, Emit, Kind, Mark, Result, Source, TensorType, Value};
 use tonnage_ops::{GRAD_OPS, emit};
 
 use super::{Gradient, IndexedSlices, tape_error};
@@ -35,7 +35,7 @@ pub(super) fn check_targets(targets: &[Tensor]) -> Result<()> {
     }
 }
 
-/// Refuses gradients that are not those of the targets.
+/// Refuses gradients that are not those of the targets. Sizes that the data decide are compared as they run.
 pub(super) fn check_outputs(targets: &[Tensor], outputs: Option<&[Tensor]>) -> Result<()> {
     let Some(outputs) = outputs else { return Ok(()) };
     if outputs.len() != targets.len() {
@@ -43,8 +43,14 @@ pub(super) fn check_outputs(targets: &[Tensor], outputs: Option<&[Tensor]>) -> R
         return Err(tape_error(what, "give one for each target"));
     }
     for (at, (output, target)) in outputs.iter().zip(targets).enumerate() {
-        if output.ty() != target.ty() {
-            let (given, of) = (output.ty(), target.ty());
+        let (given, of) = (output.ty(), target.ty());
+        let late = |(a, b): (&Dim, &Dim)| {
+            a == b || a.may_equal(b) && (a.depends_on_data() || b.depends_on_data())
+        };
+        let fits = given.dtype == of.dtype
+            && given.shape.rank() == of.shape.rank()
+            && given.shape.iter().zip(of.shape.iter()).all(late);
+        if !fits {
             let what = format!("the gradient given for target {at} is {given}, the target {of}");
             return Err(tape_error(what, "give a gradient of the target's type"));
         }
@@ -75,7 +81,7 @@ impl BackwardPass {
         let mut seeds = Vec::new();
         for (i, target) in targets.iter().enumerate() {
             let seed = match outputs.as_ref().and_then(|given| given.get(i)) {
-                Some(output) => hold(output.clone()),
+                Some(output) => emit::reshape(&mut emit, hold(output.clone()), &target.ty().shape)?,
                 None => ones(&mut emit, &target.ty())?,
             };
             seeds.push((key(target.id()), Cotangent::Dense(seed)));

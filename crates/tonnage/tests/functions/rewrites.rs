@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
 use tonnage::{
-    Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, cond, full, function,
-    random_normal, tensor, while_loop, zeros,
+    Bytes, DType, Elementwise, GradientTape, Result, Scan, Tensor, Variable, cond, full, function,
+    map_fn, random_normal, tensor, while_loop, zeros,
 };
 
 use crate::common::{call_checked, own_context};
@@ -414,5 +414,41 @@ fn a_training_step_gives_the_eager_bits() {
     }
     for (a, b) in [(&eager.0, &planned.0), (&eager.1, &planned.1)] {
         assert_eq!(bits(&a.read().unwrap()), bits(&b.read().unwrap()));
+    }
+}
+
+/// A name, and a value made of a matrix.
+type Lies = (&'static str, fn(&Tensor) -> Result<Tensor>);
+
+/// What lies in eager mode as it does in a function: by rows, by columns, or backwards.
+const LIES: &[Lies] = &[
+    ("transposed", |x| x.t()),
+    ("transposed, cast to its own dtype", |x| x.t()?.cast(x.dtype())),
+    ("transposed, lent to a cast to its own dtype", |x| (&x.t()?).cast(x.dtype())),
+    ("reversed", |x| x.reverse([1])),
+    ("transposed, then computed", |x| x.t()?.exp()),
+    ("computed, then transposed", |x| x.exp()?.t()),
+    ("rows of a loop, transposed", |x| map_fn(x.clone(), |row: Tensor| row.exp())?.t()),
+    ("running sums along rows", |x| x.cumulative_logsumexp(1)),
+    ("running sums along columns", |x| x.cumulative_logsumexp(0)),
+    ("running sums from the end", |x| {
+        x.cumulative_logsumexp_by(1, Scan { exclusive: false, reverse: true })
+    }),
+];
+
+#[test]
+fn products_of_what_lies_alike_have_the_eager_bits() {
+    let _turn = alone();
+    let x = large(37, 45);
+    for (name, lies) in LIES {
+        let [rows, cols] = [0, 1].map(|i| lies(&x).unwrap().shape()[i].known().unwrap());
+        for few in 1..=5 {
+            let (left, right) = (large(few, rows), large(cols, few));
+            let both = |x: Tensor| Ok((left.matmul(&lies(&x)?)?, lies(&x)?.matmul(&right)?));
+            let (got, expected) =
+                (function(both).call(x.clone()).unwrap(), both(x.clone()).unwrap());
+            assert_eq!(bits(&got.0), bits(&expected.0), "{few} rows by what is {name}");
+            assert_eq!(bits(&got.1), bits(&expected.1), "{few} columns by what is {name}");
+        }
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! The large operand is read once, in the order of memory, and not packed where it lies as it is computed in.
 //! Sums of a chunk of the result are kept in scratch until they are complete.
+//!
+//! Decision: `docs/decisions/thin-products-follow-memory.md`.
 
 #![allow(unsafe_code, reason = "calls kernels that need the instructions of their level")]
 
