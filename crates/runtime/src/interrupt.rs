@@ -20,7 +20,7 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_cpu::workers::Workers;
 
 /// How often the question is asked: a user does not notice a twentieth of a second, nor a call that it is asked.
-pub(crate) const EVERY: Duration = Duration::from_millis(50);
+pub const EVERY: Duration = Duration::from_millis(50);
 
 static QUESTION: OnceLock<fn() -> bool> = OnceLock::new();
 
@@ -31,6 +31,17 @@ static QUESTION: OnceLock<fn() -> bool> = OnceLock::new();
 /// ```
 pub fn set_question(question: fn() -> bool) {
     let _ = QUESTION.set(question);
+}
+
+/// Asks now, on this thread: for whoever waits for other threads, or takes long without an op.
+///
+/// # Errors
+/// Where the host says to stop.
+pub fn ask() -> Result<()> {
+    match QUESTION.get().is_some_and(|question| question()) {
+        true => Err(ErrorKind::Interrupted.into()),
+        false => Ok(()),
+    }
 }
 
 /// Whether a call should stop, as its frames know it.
