@@ -106,19 +106,58 @@ def test_an_exception_of_a_function_arrives_as_it_is_from_any_thread(step):
     assert caught.value is raised
 
 
-def test_a_function_that_refers_to_its_own_dataset_is_garbage_that_is_found():
+@pytest.mark.parametrize("make", [
+    lambda own: rows(8).map(own.scaled),
+    lambda own: rows(8).map(own.scaled, num_parallel_calls=2).batch(2).prefetch(2),
+    lambda own: rows(8).interleave(own.parts),
+    lambda own: rows(8).window(2).flat_map(own.same),
+    lambda own: Dataset.from_generator(own.generated, output_signature=tf.TensorSpec([], tf.int64)),
+    lambda own: Dataset.from_generator(own.generated, output_signature=tf.TensorSpec([], tf.int64)).repeat(3).skip(3).cache(),
+])
+def test_a_function_that_refers_to_its_own_dataset_is_garbage_that_is_found(make):
     class Trainer:
         def __init__(self):
-            self.data = rows(8).map(self.scaled, num_parallel_calls=2).prefetch(2)
+            self.data = make(self)
             self.iterator = iter(self.data)
             next(self.iterator)
 
         def scaled(self, x):
             return x * 2
 
+        def parts(self, x):
+            return Dataset.from_tensors(x)
+
+        def same(self, window):
+            return window
+
+        def generated(self):
+            yield from (0, 1)
+
     gone = weakref.ref(Trainer())
-    gc.collect()
+    for _ in range(1000):
+        gc.collect()
+        if gone() is None:
+            break
     assert gone() is None
+
+
+def test_a_generator_ends_with_its_iterator():
+    ended = []
+
+    def numbers():
+        try:
+            yield from range(4)
+        finally:
+            ended.append(True)
+
+    data = Dataset.from_generator(numbers, output_signature=tf.TensorSpec([], tf.int64))
+    iterator = iter(data.batch(2))
+    next(iterator)
+    assert not ended
+    del iterator
+    gc.collect()
+    assert ended == [True]
+    assert values(data.repeat(2).take(6)) == [0, 1, 2, 3, 0, 1]
 
 
 def test_steps_outlive_the_names_of_what_they_are_made_of():

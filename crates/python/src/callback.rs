@@ -66,6 +66,11 @@ pub fn enter<R>(f: impl FnOnce(Python<'_>) -> PyResult<R>) -> Result<R> {
 pub struct Callback(Py<PyWeakrefReference>);
 
 impl Callback {
+    /// The callable itself; none where it is gone.
+    pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.0.bind(py).upgrade()
+    }
+
     /// One that the caller holds for as long as the step is there.
     pub fn new(callable: &Bound<'_, PyAny>) -> PyResult<Callback> {
         PyWeakrefReference::new(callable).map(|weak| Callback(weak.unbind()))
@@ -77,7 +82,7 @@ impl Callback {
         py: Python<'py>,
         args: impl IntoIterator<Item = Bound<'py, PyAny>, IntoIter: ExactSizeIterator>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        match self.0.bind(py).upgrade() {
+        match self.get(py) {
             Some(callable) => callable.call1(PyTuple::new(py, args)?),
             None => Err(type_error("the dataset that this step belongs to is gone")),
         }

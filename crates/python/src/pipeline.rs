@@ -64,13 +64,13 @@ impl PyPipeline {
         PyPipeline(numbers.map(|number| Ok(Nest::of_tensor(number))))
     }
 
-    /// What the iterators of a callable give, one for each pass.
+    /// What the generators of a callable give, one for each pass. It holds them until it is told that they `end`.
     #[staticmethod]
-    fn of_iterators(make: &Bound<'_, PyAny>) -> PyResult<PyPipeline> {
-        let make = Arc::new(Callback::new(make)?);
+    fn of_generators(passes: &Bound<'_, PyAny>) -> PyResult<PyPipeline> {
+        let passes = Arc::new(Callback::new(passes)?);
         Ok(PyPipeline(Pipeline::from_fn(move || Generated {
-            make: Some(make.clone()),
-            items: None,
+            passes: passes.clone(),
+            state: Generator::Waiting,
         })))
     }
 
@@ -192,8 +192,7 @@ impl PyPipeline {
         let f = Callback::new(f)?;
         let padding = move |one: &Nest| {
             enter(|py| {
-                let said: Vec<(Option<Vec<Option<usize>>>, Bound<'_, PyAny>)> =
-                    f.call(py, [one.object(py)?])?.extract()?;
+                let said: Vec<PaddingArg<'_>> = f.call(py, [one.object(py)?])?.extract()?;
                 said.into_iter()
                     .map(|(shape, value)| match dtype::number(&value) {
                         Some(value) => Ok(Padding { shape, value }),
@@ -284,38 +283,71 @@ impl PyPipeline {
     }
 }
 
+/// A shape or none, and a number.
+type PaddingArg<'py> = (Option<Vec<Option<usize>>>, Bound<'py, PyAny>);
+
 /// What a predicate says of an element.
 fn says_yes(f: &Callback, one: &Nest) -> Result<bool> {
     enter(|py| f.call(py, [one.object(py)?])?.extract())
 }
 
-/// What an iterator of Python gives.
+/// What a generator of Python gives, in one pass.
 struct Generated {
-    /// Until the first element is asked for.
-    make: Option<Arc<Callback>>,
-    items: Option<Py<PyIterator>>,
+    passes: Arc<Callback>,
+    state: Generator,
+}
+
+enum Generator {
+    Waiting,
+    /// The callable holds it: its garbage is Python's to find.
+    Running(Callback),
+    Ended,
+}
+
+impl Generated {
+    fn step(&mut self, py: Python<'_>) -> PyResult<Option<Nest>> {
+        if let Generator::Waiting = self.state {
+            self.state = Generator::Ended;
+            self.state = Generator::Running(Callback::new(&self.passes.call(py, [])?)?);
+        }
+        let Generator::Running(generator) = &self.state else { return Ok(None) };
+        let Some(generator) = generator.get(py) else { return Ok(None) };
+        match generator.cast_into::<PyIterator>()?.next() {
+            Some(item) => element(&item?).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn end(&mut self) {
+        let Generator::Running(generator) = std::mem::replace(&mut self.state, Generator::Ended)
+        else {
+            return;
+        };
+        // Where the callable is gone it holds nothing.
+        let _ = enter(|py| match (self.passes.get(py), generator.get(py)) {
+            (Some(passes), Some(generator)) => {
+                passes.call_method1(pyo3::intern!(py, "end"), (generator,)).map(drop)
+            }
+            _ => Ok(()),
+        });
+    }
 }
 
 impl Iterator for Generated {
     type Item = Result<Nest>;
 
     fn next(&mut self) -> Option<Result<Nest>> {
-        let made = enter(|py| {
-            if let Some(make) = self.make.take() {
-                self.items = Some(make.call(py, [])?.try_iter()?.unbind());
-            }
-            match &self.items {
-                Some(items) => match items.bind(py).clone().next() {
-                    Some(item) => element(&item?).map(Some),
-                    None => Ok(None),
-                },
-                None => Ok(None),
-            }
-        });
-        if matches!(made, Ok(None)) {
-            self.items = None;
+        let made = enter(|py| self.step(py)).transpose();
+        if made.is_none() {
+            self.end();
         }
-        made.transpose()
+        made
+    }
+}
+
+impl Drop for Generated {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -325,21 +357,30 @@ struct Dice(Callback);
 impl Shuffle for Dice {
     fn start(&self, _: u64) -> Result<Box<dyn Draws>> {
         enter(|py| {
-            let (below, order) = self.0.call(py, [])?.extract()?;
-            Ok(Box::new(PyDraws { below, order }) as Box<dyn Draws>)
+            let (start, order) = self.0.call(py, [])?.extract()?;
+            Ok(Box::new(PyDraws { start, below: None, order }) as Box<dyn Draws>)
         })
     }
 }
 
-/// Random numbers of a pass: a number below another, and all below a number in a random order.
+/// Random numbers of a pass.
 struct PyDraws {
-    below: Py<PyAny>,
+    /// Gives what draws a number below another.
+    start: Py<PyAny>,
+    below: Option<Py<PyAny>>,
+    /// Draws all below a number in a random order.
     order: Py<PyAny>,
 }
 
 impl Draws for PyDraws {
     fn below(&mut self, n: usize) -> Result<usize> {
-        enter(|py| self.below.bind(py).call1((n,))?.extract())
+        enter(|py| {
+            let below = match &self.below {
+                Some(below) => below,
+                None => self.below.insert(self.start.call0(py)?),
+            };
+            below.bind(py).call1((n,))?.extract()
+        })
     }
 
     fn order(&mut self, numbers: &mut Vec<i64>) -> Result<()> {

@@ -22,15 +22,9 @@ class Dice:
         return made
 
     def __call__(self):
-        """For the next pass: what draws a number below another one, and what draws an order of so many."""
-        generator, drawing = self.start(), []
-
-        def below(count):
-            if not drawing:
-                drawing.append(random.Random(int(generator.integers(0, 2**63))).randrange)
-            return drawing[0](count)
-
-        return below, generator.permutation
+        """For the next pass: what makes what draws a number below another one, and what draws an order of so many."""
+        generator = self.start()
+        return lambda: random.Random(int(generator.integers(0, 2**63))).randrange, generator.permutation
 
 
 def threads(parallel):

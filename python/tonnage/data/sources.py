@@ -45,9 +45,27 @@ def numbers(dtype, start, stop, step):
     return Dataset._of(_t.Pipeline.of_numbers(dtype, start, stop, step), lambda: TensorSpec([], dtype))
 
 
-def iterated(make, find_spec=None):
-    """What the iterators of a callable give."""
-    return Dataset._of(_t.Pipeline.of_iterators(make), find_spec, make)
+class Passes:
+    """The generators of a function that run now: held here, where Python's garbage collection sees them."""
+
+    def __init__(self, function):
+        self._function, self._running = function, set()
+
+    def __call__(self):
+        """Begins one."""
+        made = self._function()
+        self._running.add(made)
+        return made
+
+    def end(self, made):
+        """Gives one up."""
+        self._running.discard(made)
+
+
+def generated(function, find_spec=None):
+    """What the generators of a function give."""
+    passes = Passes(function)
+    return Dataset._of(_t.Pipeline.of_generators(passes), find_spec, passes)
 
 
 def random(seed):
@@ -60,7 +78,7 @@ def random(seed):
             yield _t.to_tensor(int(generator.integers(0, 2**32)), "int64", None)
 
     # It does not end, as its count should say.
-    return iterated(drawn, lambda: TensorSpec([], "int64")).repeat()
+    return generated(drawn, lambda: TensorSpec([], "int64")).repeat()
 
 
 def zipped(datasets):
@@ -95,7 +113,7 @@ def sampled(datasets, weights, seed, stop):
         while True:
             yield _t.to_tensor(int(generator.choice(count, p=shares)), "int64", None)
 
-    return chosen(datasets, iterated(drawn), stop)
+    return chosen(datasets, generated(drawn), stop)
 
 
 def columns(elements, spec):
@@ -119,7 +137,7 @@ class Generated:
 
     def dataset(self):
         """As a dataset."""
-        return iterated(self.items, self._spec)
+        return generated(self.items, self._spec)
 
     def _spec(self):
         leaves = _nest.flatten(self._wanted)
@@ -232,4 +250,5 @@ class TextLineDataset(Dataset):
 
                     raise NotFoundError(None, None, f"{name}; No such file or directory") from None
 
-        self._set(_t.Pipeline.of_iterators(lines), None, lines)
+        passes = Passes(lines)
+        self._set(_t.Pipeline.of_generators(passes), None, passes)

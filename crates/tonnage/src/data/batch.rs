@@ -46,9 +46,7 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
                 let count = batches(&self, size, whole);
                 Pipeline::new(Form::Elements(rows.clone().batches(size, whole)), count)
             }
-            Form::Elements(_) => self.joined("batch", size, whole, |held| {
-                by_tensor(held, |place, parts| joined(place, parts))
-            }),
+            Form::Elements(_) => self.joined("batch", size, whole, |held| by_tensor(held, joined)),
         }
     }
 

@@ -144,7 +144,10 @@ pub(super) fn parallel<T: Send + 'static, U: Send + 'static>(
 /// What threads and the iterator share. Nobody makes an element under the lock: whoever waits can give up at any time.
 struct MapShared<T, U> {
     state: Mutex<MapState<T, U>>,
-    changed: Condvar,
+    /// A thread may take an element.
+    room: Condvar,
+    /// An element was made, or none will be.
+    ready: Condvar,
 }
 
 struct MapState<T, U> {
@@ -177,14 +180,14 @@ impl<T, U> MapShared<T, U> {
         impl<T, U> Drop for Gone<'_, T, U> {
             fn drop(&mut self) {
                 self.0.lock().workers -= 1;
-                self.0.changed.notify_all();
+                self.0.ready.notify_one();
             }
         }
         let _gone = Gone(self);
         while let Some((number, element)) = self.take(ahead) {
             let made = element.and_then(f);
             self.lock().made.insert(number, made);
-            self.changed.notify_all();
+            self.ready.notify_one();
         }
     }
 
@@ -196,7 +199,7 @@ impl<T, U> MapShared<T, U> {
             fn drop(&mut self) {
                 if self.1.is_some() {
                     self.0.lock().source = MapSource::Lost;
-                    self.0.changed.notify_all();
+                    self.0.room.notify_all();
                 }
             }
         }
@@ -216,7 +219,7 @@ impl<T, U> MapShared<T, U> {
                 }
                 other => state.source = other,
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
         drop(state);
         let mut hands = Hands(self, Some(elements));
@@ -226,7 +229,7 @@ impl<T, U> MapShared<T, U> {
             // What it holds is given up before the end is seen.
             drop(elements);
             self.lock().source = MapSource::Ended;
-            self.changed.notify_all();
+            self.room.notify_all();
             return None;
         }
         let mut state = self.lock();
@@ -236,7 +239,7 @@ impl<T, U> MapShared<T, U> {
             state.source = MapSource::Free(elements);
         }
         drop(state);
-        self.changed.notify_all();
+        self.room.notify_one();
         element.map(|element| (number, element))
     }
 }
@@ -262,7 +265,11 @@ impl<T: Send + 'static, U: Send + 'static> MapOutput<T, U> {
             workers: 0,
             dropped: false,
         };
-        let shared = Arc::new(MapShared { state: Mutex::new(state), changed: Condvar::new() });
+        let shared = Arc::new(MapShared {
+            state: Mutex::new(state),
+            room: Condvar::new(),
+            ready: Condvar::new(),
+        });
         for _ in 0..threads {
             let (own, f) = (shared.clone(), f.clone());
             shared.lock().workers += 1;
@@ -285,7 +292,7 @@ impl<T: Send + 'static, U: Send + 'static> MapOutput<T, U> {
             };
             if let Some(made) = number.and_then(|number| state.made.remove(&number)) {
                 state.given += 1;
-                shared.changed.notify_all();
+                shared.room.notify_one();
                 return Some(made);
             }
             if state.workers == 0 {
@@ -296,7 +303,7 @@ impl<T: Send + 'static, U: Send + 'static> MapOutput<T, U> {
                 state.source = MapSource::Ended;
                 return lost.then(|| Err(ended_early("parallel_map")));
             }
-            let waited = shared.changed.wait_timeout(state, interrupt::EVERY);
+            let waited = shared.ready.wait_timeout(state, interrupt::EVERY);
             let (waited, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = waited;
             if timeout.timed_out() {
@@ -319,7 +326,7 @@ impl<T, U> Drop for MapOutput<T, U> {
         let made = std::mem::take(&mut state.made);
         let source = std::mem::replace(&mut state.source, MapSource::Ended);
         drop(state);
-        self.shared.changed.notify_all();
+        self.shared.room.notify_all();
         drop((made, source));
     }
 }
