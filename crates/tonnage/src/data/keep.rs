@@ -19,7 +19,7 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
     /// Keeps elements in memory from the first time on that came to its end without an error. Rows of tensors are in memory as they are.
     ///
     /// ```
-    /// use tonnage::{Tensor, data::Pipeline};
+    /// use tonnage::{Elementwise, Tensor, data::Pipeline};
     /// let kept = Pipeline::range(0, Some(3), 1).map(|x: Tensor| x.square()).cache();
     /// let sum = || -> tonnage::Result<i64> { kept.iter().map(|x| x?.scalar::<i64>()).sum() };
     /// assert_eq!((sum()?, sum()?), (5, 5)); // squares are computed the first time alone

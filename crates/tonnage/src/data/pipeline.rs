@@ -152,8 +152,8 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
     ///
     /// ```
     /// use tonnage::data::{Dataset, Pipeline};
-    /// use tonnage::{RandomKey, ones};
-    /// let rows = Pipeline::rows(&Dataset::of(ones([100, 256])?)?);
+    /// use tonnage::{RandomKey, tensor};
+    /// let rows = Pipeline::rows(&Dataset::of(tensor(vec![0f32; 25_600])?.reshape([100, 256])?)?);
     /// let batches = rows.shuffle(50, RandomKey::new(1)).batch(10).prefetch(2);
     /// let holds = batches.holds()?;
     /// assert_eq!(holds[0].to_string(), "shuffle: 50 elements, 50.00 KiB");
