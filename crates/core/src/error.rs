@@ -4,7 +4,9 @@
 //! Running out of memory is three kinds, because a caller does three different things about it:
 //! [`ErrorKind::NeverFits`], [`ErrorKind::OverBudget`] and [`ErrorKind::SystemRefused`].
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 pub use crate::shortage::{Holder, Shortage};
 
@@ -77,6 +79,34 @@ impl std::error::Error for Error {}
 impl From<std::convert::Infallible> for Error {
     fn from(never: std::convert::Infallible) -> Error {
         match never {}
+    }
+}
+
+/// An exception of another language on its way through Rust, from any thread to any other. Two are equal if they are the same one.
+#[derive(Clone)]
+pub struct Raised(Arc<dyn Any + Send + Sync>);
+
+impl Raised {
+    /// One that can be [read](Raised::get) again.
+    pub fn new(exception: impl Any + Send + Sync) -> Raised {
+        Raised(Arc::new(exception))
+    }
+
+    /// The exception, where it is of that type.
+    pub fn get<E: Any>(&self) -> Option<&E> {
+        self.0.downcast_ref()
+    }
+}
+
+impl PartialEq for Raised {
+    fn eq(&self, other: &Raised) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Raised")
     }
 }
 
@@ -225,6 +255,8 @@ pub enum ErrorKind {
     Callback {
         /// Its error, or its panic.
         why: String,
+        /// What it raised, where it is written in another language.
+        raised: Option<Raised>,
     },
     /// No memory: more than the limit or the machine has, whatever else is freed.
     #[error(

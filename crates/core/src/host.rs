@@ -50,7 +50,7 @@ impl HostCall {
             let text = panic.downcast_ref::<&str>().copied().map(str::to_string);
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
             let why = format!("it panicked: {}", text.unwrap_or_else(|| "no message".into()));
-            Err(ErrorKind::Callback { why }.into())
+            Err(ErrorKind::Callback { why, raised: None }.into())
         })
     }
 

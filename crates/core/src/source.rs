@@ -65,6 +65,13 @@ impl Source {
         Source { at: line.unwrap_or(SourceLine::Rust(Location::caller())), layer }
     }
 
+    /// The line that work on this thread is [done for](Source::stand_for), so that another thread can go on for it; none where
+    /// each op stands for itself.
+    pub fn stood_for() -> Option<Source> {
+        let CurrentSource { line, layer } = NOW.get();
+        line.map(|at| Source { at, layer })
+    }
+
     /// Runs something on behalf of this line: what a layer does is done where the user put the layer.
     ///
     /// ```

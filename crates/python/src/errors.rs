@@ -8,13 +8,12 @@ use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tonnage::{Error, ErrorKind, Result};
+use tonnage_core::error::Raised;
 
 /// The module that has the exception classes.
 static CLASSES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 thread_local! {
-    /// What a user's function raised, on its way out through Rust.
-    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
     /// What a signal's handler raised while a call ran.
     static INTERRUPT: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
@@ -40,8 +39,7 @@ pub fn panic_for_tests(text: String) {
 /// An exception of a user's function as an error that can pass through Rust.
 pub fn carry(error: PyErr) -> Error {
     let why = error.to_string();
-    RAISED.with_borrow_mut(|raised| *raised = Some(error));
-    ErrorKind::Callback { why }.into()
+    ErrorKind::Callback { why, raised: Some(Raised::new(error)) }.into()
 }
 
 /// Whether a signal's handler raised: asked now and then while a long call runs, on the thread that it was made on.
@@ -70,10 +68,10 @@ pub fn settled<R>(py: Python<'_>, made: Result<R>) -> PyResult<R> {
 
 /// The exception for an error.
 pub fn raise(py: Python<'_>, error: Error) -> PyErr {
-    if matches!(error.kind(), ErrorKind::Callback { .. })
-        && let Some(raised) = RAISED.with_borrow_mut(Option::take)
+    if let ErrorKind::Callback { raised: Some(raised), .. } = error.kind()
+        && let Some(raised) = raised.get::<PyErr>()
     {
-        return raised;
+        return raised.clone_ref(py);
     }
     let name = match error.kind() {
         ErrorKind::NeverFits { .. }
@@ -91,6 +89,7 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::NameTaken { .. } => "NameTakenError",
         // What a signature does not take.
         ErrorKind::BadArgument { op: "function", .. } => "SignatureError",
+        ErrorKind::BadArgument { op: tonnage::data::PAD_TO_SHAPE, .. } => "DataLossError",
         ErrorKind::DTypeMismatch { .. } | ErrorKind::DTypeUnsupported { .. } => "DTypeError",
         _ => "InvalidArgumentError",
     };

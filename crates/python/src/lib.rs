@@ -5,10 +5,11 @@
 //!
 //! In the order in which a call crosses: `convert` and `args` take what users pass, `nest` what is nested, `line` the user's
 //! line, `run` decides where it runs; `tensor` with `operators` and `index`, `variable`, `op`, `ops`, `control`, `tape`, `function`,
-//! `session` and `memory` are what can be called; `numpy` and `errors` lead back.
+//! `session`, `memory` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
 
 mod args;
 mod buffer;
+mod callback;
 mod control;
 mod convert;
 mod dtype;
@@ -24,6 +25,7 @@ mod op;
 mod operators;
 mod ops;
 mod optim;
+mod pipeline;
 mod run;
 mod session;
 mod tape;
@@ -50,6 +52,8 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<op::Op>()?;
     module.add_class::<optim::PyOptimizer>()?;
     module.add_class::<optim::PyLossScale>()?;
+    module.add_class::<pipeline::PyPipeline>()?;
+    module.add_class::<pipeline::PyElements>()?;
     module.add_class::<weights::PyFolderLock>()?;
     module.add_class::<weights::PyTensorFile>()?;
     macro_rules! functions {
@@ -60,6 +64,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         layers::conv_transpose,
         layers::group_norm,
         layers::rms_norm,
+        callback::end_callbacks,
         line::set_package_folder,
         run::after_fork,
         run::call_number,

@@ -6,9 +6,10 @@
 //! Decision: `docs/decisions/python-holds-no-mechanics.md`.
 
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tonnage::{Result, Tensor, Tree, bind};
 
@@ -23,6 +24,8 @@ pub enum LeafPolicy {
     Arguments,
     /// Everything that can be a tensor is one.
     Tensors,
+    /// As elements of a dataset are: tuples and dictionaries are nested, and what is neither is a tensor, a text or a dataset.
+    Elements,
 }
 
 /// A nested Python value, its tensors apart.
@@ -41,11 +44,21 @@ enum NestNode {
     Plain(Py<PyAny>),
     List(Vec<NestNode>),
     Tuple(Vec<NestNode>),
-    Dict(Vec<(Py<PyAny>, NestNode)>),
+    Dict {
+        /// In the order of the keys, where they have one: two dictionaries of the same values are the same.
+        parts: Vec<(Py<PyAny>, NestNode)>,
+        /// The places of the parts in the order in which the dictionary is made again.
+        order: Vec<usize>,
+    },
     /// What is made of the parts by a call: a named tuple by its class, others by what they said.
     Made {
         by: Py<PyAny>,
         parts: Vec<NestNode>,
+    },
+    /// Others in the places of the plain values of a template.
+    Joined {
+        template: Arc<NestStructure>,
+        parts: Vec<Arc<NestStructure>>,
     },
 }
 
@@ -81,47 +94,84 @@ impl Nest {
 
     /// As a Python value again.
     pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut tensors = self.tensors.iter();
-        build(py, &self.shape.node, &mut tensors)
+        Builder { tensors: self.tensors.iter(), parts: None }.build(py, &self.shape.node)
+    }
+
+    /// One tensor.
+    pub fn of_tensor(tensor: Tensor) -> Nest {
+        static SHAPE: LazyLock<Arc<NestStructure>> =
+            LazyLock::new(|| Arc::new(NestStructure { text: "T".into(), node: NestNode::Tensor }));
+        Nest { tensors: vec![tensor], shape: SHAPE.clone() }
+    }
+
+    /// Others in the places of its plain values, in their order.
+    pub fn joined(&self, parts: Vec<Nest>) -> Nest {
+        let mut text = self.shape.text.clone();
+        let mut tensors = Vec::new();
+        let mut shapes = Vec::new();
+        for part in parts {
+            text.push_str(&part.shape.text);
+            tensors.extend(part.tensors);
+            shapes.push(part.shape);
+        }
+        let node = NestNode::Joined { template: self.shape.clone(), parts: shapes };
+        Nest { tensors, shape: Arc::new(NestStructure { text, node }) }
     }
 }
 
-fn build<'py>(
-    py: Python<'py>,
-    node: &NestNode,
-    tensors: &mut std::slice::Iter<'_, Tensor>,
-) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match node {
-        NestNode::Tensor => match tensors.next() {
-            Some(tensor) => Bound::new(py, PyTensor::from(tensor.clone()))?.into_any(),
-            None => py.None().into_bound(py),
-        },
-        NestNode::Plain(value) => value.bind(py).clone(),
-        NestNode::List(parts) => {
-            let made = PyList::empty(py);
-            for part in parts {
-                made.append(build(py, part, tensors)?)?;
+/// Makes Python values of nodes.
+struct Builder<'a> {
+    tensors: std::slice::Iter<'a, Tensor>,
+    /// What stands in the places of plain values, inside of a template.
+    parts: Option<std::slice::Iter<'a, Arc<NestStructure>>>,
+}
+
+impl<'a> Builder<'a> {
+    fn build<'py>(&mut self, py: Python<'py>, node: &'a NestNode) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match node {
+            NestNode::Tensor => match self.tensors.next() {
+                Some(tensor) => Bound::new(py, PyTensor::from(tensor.clone()))?.into_any(),
+                None => py.None().into_bound(py),
+            },
+            NestNode::Plain(value) => match self.parts.as_mut().map(Iterator::next) {
+                None => value.bind(py).clone(),
+                Some(None) => py.None().into_bound(py),
+                Some(Some(part)) => {
+                    let outer = self.parts.take();
+                    let made = self.build(py, &part.node);
+                    self.parts = outer;
+                    made?
+                }
+            },
+            NestNode::List(parts) => PyList::new(py, self.all(py, parts)?)?.into_any(),
+            NestNode::Tuple(parts) => PyTuple::new(py, self.all(py, parts)?)?.into_any(),
+            NestNode::Dict { parts, order } => {
+                let values = self.all(py, parts.iter().map(|(_, part)| part))?;
+                let made = PyDict::new(py);
+                for place in order {
+                    made.set_item(&parts[*place].0, &values[*place])?;
+                }
+                made.into_any()
             }
-            made.into_any()
-        }
-        NestNode::Tuple(parts) => {
-            let parts =
-                parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
-            PyTuple::new(py, parts)?.into_any()
-        }
-        NestNode::Dict(parts) => {
-            let made = PyDict::new(py);
-            for (key, part) in parts {
-                made.set_item(key, build(py, part, tensors)?)?;
+            NestNode::Made { by, parts } => {
+                by.bind(py).call1(PyTuple::new(py, self.all(py, parts)?)?)?
             }
-            made.into_any()
-        }
-        NestNode::Made { by, parts } => {
-            let parts =
-                parts.iter().map(|p| build(py, p, tensors)).collect::<PyResult<Vec<_>>>()?;
-            by.bind(py).call1(PyTuple::new(py, parts)?)?
-        }
-    })
+            NestNode::Joined { template, parts } => {
+                let outer = self.parts.replace(parts.iter());
+                let made = self.build(py, &template.node);
+                self.parts = outer;
+                made?
+            }
+        })
+    }
+
+    fn all<'py>(
+        &mut self,
+        py: Python<'py>,
+        parts: impl IntoIterator<Item = &'a NestNode>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        parts.into_iter().map(|part| self.build(py, part)).collect()
+    }
 }
 
 impl NestWalk {
@@ -155,7 +205,7 @@ impl NestWalk {
             return Err(pyo3::exceptions::PyValueError::new_err(text));
         }
         let py = given.py();
-        if given.is_none() {
+        if given.is_none() && self.how != LeafPolicy::Elements {
             return Ok(self.plain(given, format_args!("None")));
         }
         if let Ok(tuple) = given.cast::<PyTuple>() {
@@ -169,16 +219,21 @@ impl NestWalk {
             self.text.push('(');
             return Ok(NestNode::Tuple(self.parts(tuple.iter(), depth)?));
         }
+        if let Ok(dict) = given.cast::<PyDict>() {
+            return self.dict(dict, depth);
+        }
+        if self.how == LeafPolicy::Elements {
+            return self.element_leaf(given);
+        }
         if let Ok(list) = given.cast::<PyList>() {
             self.text.push('[');
             return Ok(NestNode::List(self.parts(list.iter(), depth)?));
         }
-        if let Ok(dict) = given.cast::<PyDict>() {
-            return self.dict(dict, depth);
-        }
         if let Ok(variable) = given.cast::<PyVariable>() {
             return match self.how {
-                LeafPolicy::Tensors => Ok(self.tensor(variable.get().read(py)?)),
+                LeafPolicy::Tensors | LeafPolicy::Elements => {
+                    Ok(self.tensor(variable.get().read(py)?))
+                }
                 LeafPolicy::Arguments => {
                     let number = bind::variable_number(&variable.get().variable);
                     Ok(self.plain(given, format_args!("variable {number}")))
@@ -189,8 +244,8 @@ impl NestWalk {
     }
 
     fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<NestNode> {
-        // In the order of the keys, where they have one: two dictionaries of the same values are the same.
         let keys = dict.keys();
+        let given = keys.as_sequence().to_list()?;
         let _ = keys.sort();
         self.text.push('{');
         let mut parts = Vec::new();
@@ -201,7 +256,26 @@ impl NestWalk {
             }
         }
         self.text.push('}');
-        Ok(NestNode::Dict(parts))
+        let order = match self.how {
+            LeafPolicy::Elements => {
+                given.iter().map(|key| keys.index(&key)).collect::<PyResult<_>>()?
+            }
+            LeafPolicy::Arguments | LeafPolicy::Tensors => (0..parts.len()).collect(),
+        };
+        Ok(NestNode::Dict { parts, order })
+    }
+
+    fn element_leaf(&mut self, given: &Bound<'_, PyAny>) -> PyResult<NestNode> {
+        static LEAF: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let leaf = LEAF.import(given.py(), "tonnage.data.element", "leaf")?.call1((given,))?;
+        if let Ok(tensor) = leaf.cast::<PyTensor>() {
+            return Ok(self.tensor(tensor.get().tensor.clone()));
+        }
+        if leaf.is_instance_of::<PyString>() {
+            return Ok(self.plain(&leaf, format_args!("{}", leaf.repr()?)));
+        }
+        let who = leaf.as_ptr() as usize;
+        Ok(self.plain(&leaf, format_args!("{} at {who:x}", leaf.get_type().name()?)))
     }
 
     fn other(&mut self, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<NestNode> {
@@ -288,12 +362,15 @@ fn leaf_paths(node: &NestNode, path: &mut String, f: &mut dyn FnMut(&str)) {
     match node {
         NestNode::Tensor => f(path),
         NestNode::Plain(_) => {}
+        NestNode::Joined { parts, .. } => {
+            parts.iter().for_each(|part| leaf_paths(&part.node, path, f));
+        }
         NestNode::List(parts) | NestNode::Tuple(parts) | NestNode::Made { parts, .. } => {
             for (i, part) in parts.iter().enumerate() {
                 within(part, format_args!("{i}"), path, f);
             }
         }
-        NestNode::Dict(parts) => {
+        NestNode::Dict { parts, .. } => {
             for (i, (key, part)) in parts.iter().enumerate() {
                 let name = Python::try_attach(|py| key.bind(py).repr().map(|r| r.to_string()));
                 match name {

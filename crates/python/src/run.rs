@@ -108,6 +108,17 @@ pub fn run<R: Send>(
     errors::settled(py, made)
 }
 
+/// The same without the interpreter's lock, for what calls Python back from any thread.
+pub fn run_released<R: Send>(py: Python<'_>, f: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
+    check_stack(py)?;
+    let line = line::here(py);
+    let made = py.detach(|| match line {
+        Some(line) => line.stand_for(|| within_graph(f)),
+        None => within_graph(f),
+    });
+    errors::settled(py, made)
+}
+
 /// The same for what calls Python back, and cannot leave the thread.
 pub fn run_attached<R>(py: Python<'_>, f: impl FnOnce() -> Result<R>) -> PyResult<R> {
     check_stack(py)?;

@@ -22,7 +22,7 @@ use tonnage_cpu::workers::Workers;
 use crate::context::Context;
 
 /// How often the question is asked: a user does not notice a twentieth of a second, nor a call that it is asked.
-pub(crate) const EVERY: Duration = Duration::from_millis(50);
+pub const EVERY: Duration = Duration::from_millis(50);
 
 /// Says how the host is asked whether to stop; once a context, later ones have no effect.
 ///
@@ -31,6 +31,17 @@ pub(crate) const EVERY: Duration = Duration::from_millis(50);
 /// ```
 pub fn set_question(question: fn() -> bool) {
     let _ = Context::current().question().set(question);
+}
+
+/// Asks now, on this thread: for whoever waits for other threads, or takes long without an op.
+///
+/// # Errors
+/// Where the host says to stop.
+pub fn ask() -> Result<()> {
+    match Context::current().question().get().is_some_and(|question| question()) {
+        true => Err(ErrorKind::Interrupted.into()),
+        false => Ok(()),
+    }
 }
 
 /// Whether a call should stop, as its frames know it.

@@ -4,12 +4,19 @@ Rows of tensors (``from_tensor_slices``) are handled by their numbers: shuffling
 slice or one gather. Threads make elements ahead of time where asked to (``map(num_parallel_calls=...)``, ``prefetch``).
 """
 
+import atexit as _atexit
+
+from .. import _tonnage as _t
+
 from .dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Options
 from .iterator import Iterator
 from .sources import TextLineDataset
 
 __all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Iterator", "Options", "TextLineDataset",
            "experimental"]
+
+# Threads that make elements may be in the middle of a function of the user.
+_atexit.register(_t.end_callbacks)
 
 
 class experimental:

@@ -1,9 +1,13 @@
-"""The dataset: a stream of elements, and all that makes another one of it."""
+"""The dataset: a stream of elements, and all that makes another one of it. What runs is the extension's ``Pipeline``; here are TensorFlow's
+names and defaults, and what is known of elements before they come (``specs``).
+"""
 
 from .. import _nest
 from .. import _tonnage as _t
-from .element import as_element, spec_of
+from . import specs
+from .element import DatasetSpec, Traced, as_element, spec_of, spread
 from .iterator import Iterator, Unrolled
+from .order import Dice, threads
 from .._notices import ignores
 
 AUTOTUNE = -1
@@ -27,20 +31,30 @@ class Dataset:
     [[10, 20, 30], [40]]
     """
 
-    _spec = None
+    def _set(self, pipeline, find_spec, *held):
+        """Is that pipeline from here on. ``find_spec`` says the spec of its elements, and is none where the first one has to tell. ``held`` are the
+        callables of the pipeline, and the datasets that it is made of: the pipeline refers to its callables weakly."""
+        self._pipeline, self._find_spec, self._held, self._spec = pipeline, find_spec, held, None
+        return self
 
-    # What a kind of dataset says.
+    @staticmethod
+    def _of(pipeline, find_spec, *held):
+        return object.__new__(Dataset)._set(pipeline, find_spec, *held)
+
+    def _like(self, pipeline, *held):
+        """Another one whose elements have the same spec."""
+        return Dataset._of(pipeline, lambda: self.element_spec, self, *held)
 
     def _iterate(self):
         """Its elements, from the start."""
-        raise NotImplementedError
+        return self._pipeline.iterate(self)
 
     def _count(self):
         """How many elements it has."""
-        return UNKNOWN_CARDINALITY
+        return self._pipeline.count()
 
-    def _find_spec(self):
-        """The spec of its elements; of the first one, where nothing else tells."""
+    def _first_spec(self):
+        """The spec of its first element."""
         first = next(self._iterate(), None)
         if first is None:
             raise ValueError("an empty dataset has no element to say what it is like")
@@ -58,7 +72,8 @@ class Dataset:
     def element_spec(self):
         """The spec of its elements: dtypes, and shapes whose lengths may be open."""
         if self._spec is None:
-            self._spec = _t.call_eagerly(self._find_spec)
+            found = None if self._find_spec is None else _t.call_eagerly(self._find_spec)
+            self._spec = _t.call_eagerly(self._first_spec) if found is None else found
         return self._spec
 
     def cardinality(self):
@@ -104,37 +119,38 @@ class Dataset:
         return self
 
     def __repr__(self):
-        return f"<{type(self).__name__.lstrip('_')} element_spec={self.element_spec}>"
+        return f"<{type(self).__name__} element_spec={self.element_spec}>"
 
     # Where elements come from.
 
     @staticmethod
     def from_tensors(tensors, name=None):
         """One element."""
-        from .sources import One
+        from .sources import listed
 
-        return One(as_element(tensors))
+        return listed([as_element(tensors)])
 
     @staticmethod
     def from_tensor_slices(tensors, name=None):
         """A row of each tensor an element."""
-        from .rows import from_tensor_slices
+        from .sources import from_tensor_slices
 
         return from_tensor_slices(tensors)
 
     @staticmethod
     def range(*args, output_type="int64", name=None):
         """Numbers, as Python's ``range``."""
-        from .sources import Range
+        from .sources import numbers
 
-        return Range(range(*(int(a) for a in args)), output_type)
+        wanted = range(*(int(a) for a in args))
+        return numbers(output_type, wanted.start, wanted.stop, wanted.step)
 
     @staticmethod
     def from_generator(generator, output_types=None, output_shapes=None, args=None, output_signature=None, name=None):
         """What a generator gives; it is a callable that makes one, so that each pass starts anew."""
         from .sources import Generated
 
-        return Generated(generator, output_types, output_shapes, args, output_signature)
+        return Generated(generator, output_types, output_shapes, args, output_signature).dataset()
 
     @staticmethod
     def list_files(file_pattern, shuffle=None, seed=None, name=None):
@@ -147,38 +163,38 @@ class Dataset:
     @ignores("Dataset.random", "rerandomize_each_iteration")
     def random(seed=None, rerandomize_each_iteration=None, name=None):
         """Random numbers without an end."""
-        from .sources import Random
+        from .sources import random
 
-        return Random(seed)
+        return random(seed)
 
     @staticmethod
     def counter(start=0, step=1, dtype="int64", name=None):
         """Numbers without an end."""
-        from .sources import Counter
+        from .sources import numbers
 
-        return Counter(start, step, dtype)
+        return numbers(dtype, int(start), None, int(step))
 
     @staticmethod
     def zip(*datasets, name=None):
         """Elements of several datasets side by side, up to the end of the shortest."""
-        from .transforms import Zip
+        from .sources import zipped
 
-        return Zip(datasets[0] if len(datasets) == 1 and isinstance(datasets[0], (tuple, dict, list)) else datasets)
+        return zipped(datasets[0] if len(datasets) == 1 and isinstance(datasets[0], (tuple, dict, list)) else datasets)
 
     @staticmethod
     def choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset=True):
         """Elements of several datasets, by a dataset of their numbers."""
-        from .merges import Chosen
+        from .sources import chosen
 
-        return Chosen(datasets, choice_dataset, stop_on_empty_dataset)
+        return chosen(datasets, choice_dataset, stop_on_empty_dataset)
 
     @staticmethod
     @ignores("Dataset.sample_from_datasets", "rerandomize_each_iteration")
     def sample_from_datasets(datasets, weights=None, seed=None, stop_on_empty_dataset=False, rerandomize_each_iteration=None):
         """Elements of several datasets at random, by weights."""
-        from .merges import Sampled
+        from .sources import sampled
 
-        return Sampled(datasets, weights, seed, stop_on_empty_dataset)
+        return sampled(datasets, weights, seed, stop_on_empty_dataset)
 
     # What is made of elements.
 
@@ -186,47 +202,55 @@ class Dataset:
     def map(self, map_func, num_parallel_calls=None, deterministic=None, synchronous=None, use_unbounded_threadpool=None,
             name=None):
         """A function of each element; several at a time by threads, in order unless told otherwise."""
-        from .transforms import Map
-
-        return Map(self, map_func, num_parallel_calls, deterministic is not False)
+        function = Traced(map_func)
+        call = function.of
+        pipeline = self._pipeline.map(call, threads(num_parallel_calls), deterministic is not False)
+        return Dataset._of(pipeline, lambda: function.spec(self.element_spec), self, call)
 
     def filter(self, predicate, name=None):
         """The elements for which a function says so."""
-        from .transforms import Filter
-
-        return Filter(self, predicate)
+        call = Traced(predicate).says
+        return self._like(self._pipeline.filter(call), call)
 
     def flat_map(self, map_func, name=None):
         """The elements of datasets that a function makes of each element, one after the other."""
-        from .merges import Interleave
-
-        return Interleave(self, map_func, 1, 1)
+        return self._interleaved(map_func, 1, 1, None)
 
     @ignores("Dataset.interleave", "deterministic")
     def interleave(self, map_func, cycle_length=None, block_length=1, num_parallel_calls=None, deterministic=None, name=None):
         """The same with several at a time, in turn."""
-        from .merges import Interleave
-
         cycle = cycle_length if cycle_length and cycle_length > 0 else 2 if cycle_length is None else 4
-        return Interleave(self, map_func, cycle, block_length, num_parallel_calls)
+        return self._interleaved(map_func, int(cycle), int(block_length), num_parallel_calls)
+
+    def _interleaved(self, map_func, cycle, block, parallel):
+        def made(element):
+            dataset = spread(map_func, element)
+            if not isinstance(dataset, Dataset):
+                raise TypeError(f"The `map_func` argument must return a `Dataset` object. Got {type(dataset)}.")
+            return dataset
+
+        def spec():
+            first = next(self._iterate(), None)
+            return None if first is None else made(first).element_spec
+
+        return Dataset._of(self._pipeline.interleave(made, cycle, block, threads(parallel)), spec, self, made)
 
     def scan(self, initial_state, scan_func, name=None):
         """A function of a state and each element, to another state and what comes out."""
-        from .transforms import Scan
-
-        return Scan(self, initial_state, scan_func)
+        call = Traced(scan_func).next_state
+        return Dataset._of(self._pipeline.scan(as_element(initial_state), call), None, self, call)
 
     def reduce(self, initial_state, reduce_func, name=None):
         """The last state of a function of a state and each element."""
-        from .transforms import reduce
-
-        return reduce(self, initial_state, reduce_func)
+        state, function = as_element(initial_state), Traced(reduce_func)
+        for element in self:
+            state = function.same_state(state, function(state, element), "reduce_func")
+        return state
 
     def take_while(self, predicate, name=None):
         """The elements up to the first for which a function says no."""
-        from .transforms import TakeWhile
-
-        return TakeWhile(self, predicate)
+        call = Traced(predicate).says
+        return self._like(self._pipeline.take_while(call), call)
 
     def enumerate(self, start=0, name=None):
         """Elements with their numbers."""
@@ -243,21 +267,26 @@ class Dataset:
 
     def batch(self, batch_size, drop_remainder=False, num_parallel_calls=None, deterministic=None, name=None):
         """So many elements as one, stacked."""
-        from .batches import Batch
-
-        return Batch(self, _positive(batch_size, "batch_size"), bool(drop_remainder))
+        size, drop = _positive(batch_size, "batch_size"), bool(drop_remainder)
+        return Dataset._of(self._pipeline.batch(size, drop), lambda: specs.batch(self, size, drop), self)
 
     def padded_batch(self, batch_size, padded_shapes=None, padding_values=None, drop_remainder=False, name=None):
         """The same of elements whose lengths differ: filled up to the longest, or to a shape."""
-        from .batches import PaddedBatch
+        size, drop = _positive(batch_size, "batch_size"), bool(drop_remainder)
 
-        return PaddedBatch(self, _positive(batch_size, "batch_size"), padded_shapes, padding_values, bool(drop_remainder))
+        def padding(element):
+            return specs.padding(element, padded_shapes, padding_values)
+
+        return Dataset._of(self._pipeline.padded_batch(size, drop, padding),
+                           lambda: specs.padded_batch(self, size, padded_shapes, drop), self, padding)
 
     def unbatch(self, name=None):
         """The rows of elements, one by one."""
-        from .batches import Unbatch
-
-        return Unbatch(self)
+        pipeline, count = self._pipeline.unbatch(), self._count()
+        if count > 0:
+            length = specs.first_length(self)
+            pipeline = pipeline if length is None else pipeline.with_count(count * length)
+        return Dataset._of(pipeline, lambda: specs.rows(self), self)
 
     def rebatch(self, batch_size, drop_remainder=False, name=None):
         """Batches of another size."""
@@ -265,76 +294,75 @@ class Dataset:
 
     def window(self, size, shift=None, stride=1, drop_remainder=False, name=None):
         """Datasets of so many elements each."""
-        from .batches import Window
+        from .sources import columns
 
         size = _positive(size, "size")
-        return Window(self, size, _positive(shift or size, "shift"), _positive(stride, "stride"), bool(drop_remainder))
+        steps = size, _positive(shift or size, "shift"), _positive(stride, "stride")
+
+        def made(elements):
+            return columns(elements, self.element_spec)
+
+        return Dataset._of(self._pipeline.window(steps, bool(drop_remainder), made),
+                           lambda: _nest.map_structure(DatasetSpec, self.element_spec), self, made)
 
     # Which elements, and when.
 
     def take(self, count, name=None):
         """The first elements; all of them for -1."""
-        from .transforms import Take
-
-        return Take(self, int(count))
+        count = int(count)
+        return self if count < 0 else self._like(self._pipeline.take(count))
 
     def skip(self, count, name=None):
-        """All but the first elements."""
-        from .transforms import Skip
-
-        return Skip(self, int(count))
+        """All but the first elements; none of them for -1."""
+        count = int(count)
+        return self._like(self._pipeline.take(0) if count < 0 else self._pipeline.skip(count))
 
     def shard(self, num_shards, index, name=None):
         """Every so manyeth element."""
-        from .transforms import Shard
-
         num_shards, index = int(num_shards), int(index)
         if not 0 <= index < num_shards:
             raise ValueError(f"index must be in [0, {num_shards}). Received: {index}")
-        return Shard(self, num_shards, index)
+        return self._like(self._pipeline.shard(num_shards, index))
 
     def repeat(self, count=None, name=None):
         """The elements so many times; without an end unless told."""
-        from .transforms import Repeat
-
-        return Repeat(self, None if count is None or int(count) < 0 else int(count))
+        return self._like(self._pipeline.repeat(None if count is None or int(count) < 0 else int(count)))
 
     def shuffle(self, buffer_size, seed=None, reshuffle_each_iteration=True, name=None):
         """Elements at random out of a buffer of so many; in another order at each pass unless told."""
-        from .transforms import Shuffle
-
-        return Shuffle(self, _positive(buffer_size, "buffer_size"), seed, reshuffle_each_iteration is not False)
+        dice = Dice(seed, reshuffle_each_iteration is not False)
+        return self._like(self._pipeline.shuffle(_positive(buffer_size, "buffer_size"), dice), dice)
 
     def concatenate(self, dataset, name=None):
         """The elements of another dataset after its own."""
-        from .merges import Concatenate
-
-        return Concatenate(self, dataset)
+        return self._like(self._pipeline.concatenate(dataset._pipeline), dataset)
 
     def cache(self, filename="", name=None):
         """Keeps elements as they come, in memory that is counted and may be sent to a file under a limit; or in a file of a name."""
-        from .keep import Cache, FileCache
+        if not filename:
+            return self._like(self._pipeline.cache())
+        import os
 
-        return FileCache(self, filename) if filename else Cache(self)
+        def like():
+            return _nest.map_structure(lambda _: 0, self.element_spec)
+
+        return self._like(self._pipeline.cache_file(os.fspath(filename), like), like)
 
     def prefetch(self, buffer_size, name=None):
         """Makes elements ahead of time, by a thread."""
-        from .keep import Prefetch
-
-        return Prefetch(self, int(buffer_size))
+        count = int(buffer_size)
+        if count < -1:
+            raise ValueError(f"`buffer_size` must be positive or tf.data.AUTOTUNE. Received: {count}")
+        return self if count == 0 else self._like(self._pipeline.prefetch(2 if count == -1 else count))
 
     def unique(self, name=None):
         """Each element once."""
-        from .transforms import Unique
-
-        return Unique(self)
+        return self._like(self._pipeline.unique())
 
     @ignores("Dataset.ignore_errors", "log_warning")
     def ignore_errors(self, log_warning=False, name=None):
         """Without the elements that raise an error as they are made."""
-        from .keep import IgnoreErrors
-
-        return IgnoreErrors(self)
+        return self._like(self._pipeline.ignore_errors((ArithmeticError, ValueError, RuntimeError)))
 
 
 def _positive(value, what):

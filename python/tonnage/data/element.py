@@ -109,7 +109,33 @@ class Traced:
 
     def of(self, element):
         """Calls it as ``map`` does."""
-        return as_element(spread(self, element))
+        return spread(self, element)
+
+    def says(self, element):
+        """Whether it says so, as a predicate."""
+        said = as_element(spread(self, element))
+        if getattr(said, "ndim", None) != 0 or getattr(getattr(said, "dtype", None), "name", None) != "bool":
+            raise ValueError(f"Invalid `predicate`. `predicate` must return a `tf.bool` scalar tensor, but its return type is {said!r:.80}")
+        return bool(said)
+
+    def next_state(self, state, element):
+        """The next state and what comes out, as ``scan`` calls it."""
+        made = self(state, element)
+        if not isinstance(made, (tuple, list)) or len(made) != 2:
+            raise TypeError(f"The scan function must return a pair comprising the new state and the output value, not {made!r:.60}")
+        out = tuple(made[1]) if isinstance(made[1], list) else made[1]
+        return self.same_state(state, made[0], "scan_func"), out
+
+    @staticmethod
+    def same_state(before, after, what):
+        """A state that is like the one before it."""
+        after = as_element(after)
+        _nest.assert_same_structure(before, after)
+        for a, b in zip(_nest.flatten(before), _nest.flatten(after)):
+            if a.dtype != b.dtype:
+                raise TypeError(f"The element types for the new state must match the initial state. Expected {a.dtype!r}; got {b.dtype!r} of "
+                                f"`{what}`")
+        return after
 
     def spec(self, spec):
         """The spec of what it makes of elements of a spec, by tracing; open lengths are tried with two sizes."""

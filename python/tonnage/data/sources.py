@@ -1,4 +1,4 @@
-"""Where elements come from, besides tensors."""
+"""Where elements come from. What is no tensor in memory is made in Python, and called back for."""
 
 import glob as _glob
 import itertools
@@ -10,95 +10,120 @@ from .. import _nest
 from .. import _tonnage as _t
 from .._shape import TensorShape, TensorSpec
 from ..errors import DTypeError, InvalidArgumentError, invalid
-from .dataset import INFINITE_CARDINALITY, Dataset
-from .element import Text, as_element, spec_of
-from .transforms import Dice
+from .dataset import Dataset
+from .element import Text, as_element
+from .order import Dice
 from .._notices import ignores
 
 
-class One(Dataset):
-    """One element."""
-
-    def __init__(self, element):
-        self._element = element
-
-    def _iterate(self):
-        yield self._element
-
-    def _count(self):
-        return 1
-
-    def _find_spec(self):
-        return _nest.map_structure(spec_of, self._element)
-
-
-class Listed(Dataset):
+def listed(elements, spec=None):
     """Elements in memory."""
-
-    def __init__(self, elements, spec=None):
-        self._elements, self._spec = elements, spec
-
-    def _iterate(self):
-        return iter(self._elements)
-
-    def _count(self):
-        return len(self._elements)
+    return Dataset._of(_t.Pipeline.of_elements(elements), None if spec is None else lambda: spec)
 
 
-class Range(Dataset):
-    """Numbers, as Python's ``range``."""
-
-    def __init__(self, numbers, dtype):
-        self._numbers, self._dtype = numbers, _t.DType(dtype)
-
-    def _iterate(self):
-        return (_t.to_tensor(n, self._dtype, None) for n in self._numbers)
-
-    def _count(self):
-        return len(self._numbers)
-
-    def _find_spec(self):
-        return TensorSpec([], self._dtype)
-
-
-class Counter(Dataset):
-    """Numbers without an end."""
-
-    def __init__(self, start, step, dtype):
-        self._start, self._step, self._dtype = int(start), int(step), _t.DType(dtype)
-
-    def _iterate(self):
-        number = self._start
-        while True:
-            yield _t.to_tensor(number, self._dtype, None)
-            number += self._step
-
-    def _count(self):
-        return INFINITE_CARDINALITY
-
-    def _find_spec(self):
-        return TensorSpec([], self._dtype)
+def from_tensor_slices(tensors):
+    """A row of each tensor an element."""
+    if isinstance(tensors, (list, np.ndarray)) and len(tensors) and isinstance(tensors[0], (str, bytes)):
+        return listed(list(tensors))
+    tensors = as_element(tensors)
+    flat = _nest.flatten(tensors)
+    if not flat:
+        raise ValueError("from_tensor_slices needs at least one tensor")
+    if any(t.ndim == 0 for t in flat):
+        raise ValueError("Unbatching a tensor is only supported for rank >= 1: from_tensor_slices was given a scalar")
+    lengths = {t.lengths[0] for t in flat}
+    if len(lengths) > 1:
+        raise ValueError(f"Dimensions {' and '.join(str(n) for n in sorted(lengths))} are not compatible: tensors of one dataset have "
+                         f"the same number of rows; shapes are {[tuple(t.shape) for t in flat]}")
+    spec = _nest.map_structure(lambda t: TensorSpec(t.lengths[1:], t.dtype), tensors)
+    return Dataset._of(_t.Pipeline.of_rows(tensors), lambda: spec)
 
 
-class Random(Dataset):
+def numbers(dtype, start, stop, step):
+    """Numbers in steps, without an end where there is none."""
+    dtype = _t.DType(dtype)
+    return Dataset._of(_t.Pipeline.of_numbers(dtype, start, stop, step), lambda: TensorSpec([], dtype))
+
+
+class Passes:
+    """The generators of a function that run now: held here, where Python's garbage collection sees them."""
+
+    def __init__(self, function):
+        self._function, self._running = function, set()
+
+    def __call__(self):
+        """Begins one."""
+        made = self._function()
+        self._running.add(made)
+        return made
+
+    def end(self, made):
+        """Gives one up."""
+        self._running.discard(made)
+
+
+def generated(function, find_spec=None):
+    """What the generators of a function give."""
+    passes = Passes(function)
+    return Dataset._of(_t.Pipeline.of_generators(passes), find_spec, passes)
+
+
+def random(seed):
     """Random numbers without an end."""
+    dice = Dice(seed, False)
 
-    def __init__(self, seed):
-        self._dice = Dice(seed, False)
-
-    def _iterate(self):
-        dice = self._dice.start()
+    def drawn():
+        generator = dice.start()
         while True:
-            yield _t.to_tensor(int(dice.integers(0, 2**32)), "int64", None)
+            yield _t.to_tensor(int(generator.integers(0, 2**32)), "int64", None)
 
-    def _count(self):
-        return INFINITE_CARDINALITY
-
-    def _find_spec(self):
-        return TensorSpec([], "int64")
+    # It does not end, as its count should say.
+    return generated(drawn, lambda: TensorSpec([], "int64")).repeat()
 
 
-class Generated(Dataset):
+def zipped(datasets):
+    """Elements of several datasets side by side."""
+    datasets = tuple(datasets) if isinstance(datasets, list) else datasets
+    flat = _nest.flatten(datasets)
+    for part in flat:
+        if not isinstance(part, Dataset):
+            raise TypeError(f"The argument to `Dataset.zip()` must be a (nested) structure of `Dataset` objects. Got {type(part)}.")
+    pipeline = _t.Pipeline.zip([part._pipeline for part in flat], _nest.map_structure(lambda _: Text(""), datasets))
+    return Dataset._of(pipeline, lambda: _nest.map_structure(lambda d: d.element_spec, datasets), flat)
+
+
+def chosen(datasets, choices, stop):
+    """Elements of several datasets, by a dataset of their numbers."""
+    datasets = list(datasets)
+    pipeline = _t.Pipeline.choose([d._pipeline for d in datasets], choices._pipeline, bool(stop))
+    return Dataset._of(pipeline, lambda: datasets[0].element_spec, datasets, choices)
+
+
+def sampled(datasets, weights, seed, stop):
+    """Elements of several datasets at random."""
+    datasets = list(datasets)
+    count = len(datasets)
+    weights = [1.0 / count] * count if weights is None else [float(w) for w in _nest.flatten(list(weights))]
+    if len(weights) != count or min(weights) < 0 or not sum(weights):
+        raise ValueError(f"{weights} are no weights of {count} datasets")
+    shares, dice = [w / sum(weights) for w in weights], Dice(seed, True)
+
+    def drawn():
+        generator = dice.start()
+        while True:
+            yield _t.to_tensor(int(generator.choice(count, p=shares)), "int64", None)
+
+    return chosen(datasets, generated(drawn), stop)
+
+
+def columns(elements, spec):
+    """Elements as a dataset for each of their parts."""
+    flat = [_nest.flatten(e) for e in elements]
+    parts = [listed(list(column), s) for column, s in zip(zip(*flat), _nest.flatten(spec))]
+    return _nest.pack_sequence_as(elements[0], parts)
+
+
+class Generated:
     """What a generator gives."""
 
     def __init__(self, generator, types, shapes, args, signature):
@@ -110,13 +135,16 @@ class Generated(Dataset):
             self._wanted = _nest.map_structure(_Type, types) if shapes is None else _nest.pack_sequence_as(
                 types, [TensorSpec(s, t) for t, s in zip(_nest.flatten(types), _shapes(types, shapes))])
 
-    def _find_spec(self):
-        leaves = _nest.flatten(self._wanted)
-        if self._wanted is not None and all(isinstance(s, TensorSpec) for s in leaves):
-            return self._wanted
-        return super()._find_spec()
+    def dataset(self):
+        """As a dataset."""
+        return generated(self.items, self._spec)
 
-    def _iterate(self):
+    def _spec(self):
+        leaves = _nest.flatten(self._wanted)
+        return self._wanted if self._wanted is not None and all(isinstance(s, TensorSpec) for s in leaves) else None
+
+    def items(self):
+        """What it gives in one pass."""
         try:
             items = iter(self._make(*self._args))
         except TypeError as error:
@@ -198,7 +226,7 @@ def list_files(pattern, shuffle, seed):
     found = sorted({name for p in patterns for name in _glob.glob(os.fspath(p))})
     if not found:
         raise InvalidArgumentError(None, None, f"No files matched pattern: {', '.join(os.fspath(p) for p in patterns)}")
-    made = Listed([Text(name) for name in found])
+    made = listed([Text(name) for name in found])
     return made.shuffle(len(found), seed) if shuffle else made
 
 
@@ -209,15 +237,18 @@ class TextLineDataset(Dataset):
     def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
         if compression_type:
             raise ValueError("compressed files are not there")
-        self._names = [filenames] if isinstance(filenames, (str, os.PathLike)) else list(filenames)
+        names = [filenames] if isinstance(filenames, (str, os.PathLike)) else list(filenames)
 
-    def _iterate(self):
-        for name in self._names:
-            try:
-                with open(os.fspath(name), encoding="utf-8") as file:
-                    for line in file:
-                        yield Text(line.rstrip("\r\n"))
-            except FileNotFoundError:
-                from ..errors import NotFoundError
+        def lines():
+            for name in names:
+                try:
+                    with open(os.fspath(name), encoding="utf-8") as file:
+                        for line in file:
+                            yield Text(line.rstrip("\r\n"))
+                except FileNotFoundError:
+                    from ..errors import NotFoundError
 
-                raise NotFoundError(None, None, f"{name}; No such file or directory") from None
+                    raise NotFoundError(None, None, f"{name}; No such file or directory") from None
+
+        passes = Passes(lines)
+        self._set(_t.Pipeline.of_generators(passes), None, passes)

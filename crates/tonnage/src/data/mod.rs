@@ -1,14 +1,25 @@
 //! Data to learn from: rows of tensors, in batches and in any order; and pipelines of elements as they come.
 
+mod batch;
+mod count;
 mod feed;
+mod keep;
+mod merge;
 mod pass;
+mod pick;
 mod pipeline;
+mod rows;
+mod shuffle;
 mod threads;
+mod transform;
 
+pub use batch::{PAD_TO_SHAPE, Padding};
+pub use count::Count;
 pub use feed::{Feed, Pairs};
 pub use pass::Holds;
 pub(crate) use pass::total;
 pub use pipeline::{Elements, Pipeline};
+pub use shuffle::{Draws, Shuffle};
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Dim, Result, Source};

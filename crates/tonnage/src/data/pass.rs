@@ -78,6 +78,13 @@ impl PipelinePass {
         }
     }
 
+    /// What a step holds, where this is a look.
+    pub fn note(&self, one: Holds) {
+        if let Some(look) = &self.look {
+            look.note(one);
+        }
+    }
+
     /// Elements as they come; a look notes by the first of them what a step takes that holds `elements` of them.
     pub fn noted<T: Tree + Send + 'static>(
         &self,

@@ -3,29 +3,29 @@
 //! A pipeline is a way to make an iterator, so that it can be iterated any number of times; nothing runs before an element is
 //! asked for. What a step holds back is tensors, which the ledger counts as it counts all others; and how much that can be is known before,
 //! since every step says how many elements it holds.
+//!
+//! Here is what a pipeline is, and where elements come from. Its steps: `pick` (which elements, and how often), `rows` (rows by their numbers),
+//! `shuffle`, `transform` (closures of elements), `batch`, `merge` (several pipelines), `keep` (caches), `threads`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tonnage_core::attrs::PadMode;
-use tonnage_core::error::bad_argument;
-use tonnage_core::{Dim, Result, Scalar, Source};
-use tonnage_runtime::random;
+use tonnage_core::{DType, Dim, Result};
 
-use super::Dataset;
+use super::Count;
 use super::pass::{Holds, PipelinePass};
+use super::pick::{Pick, asking, boxed};
+use super::rows::Rows;
 use crate::io::FileTensor;
 use crate::make;
-use crate::ops::stack;
-use crate::random::RandomKey;
 use crate::tensor::Tensor;
-use crate::tree::{Tree, leaves};
+use crate::tree::Tree;
 
 /// Elements, one after another.
 pub type Elements<T> = Box<dyn Iterator<Item = Result<T>> + Send>;
 
 /// One time through it.
-type Make<T> = dyn Fn(&PipelinePass) -> Elements<T> + Send + Sync;
+pub(super) type Make<T> = Arc<dyn Fn(&PipelinePass) -> Elements<T> + Send + Sync>;
 
 /// Steps from a source of elements to batches.
 ///
@@ -48,14 +48,26 @@ type Make<T> = dyn Fn(&PipelinePass) -> Elements<T> + Send + Sync;
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 pub struct Pipeline<T> {
-    make: Arc<Make<T>>,
+    form: Form<T>,
+    count: Count,
     /// How often it was iterated.
     passes: Arc<AtomicU64>,
 }
 
+/// What its elements are so far.
+pub(super) enum Form<T> {
+    Elements(Make<T>),
+    /// Numbers of rows: nothing was made of them yet.
+    Rows(Rows<T>),
+}
+
 impl<T> Clone for Pipeline<T> {
     fn clone(&self) -> Pipeline<T> {
-        Pipeline { make: self.make.clone(), passes: self.passes.clone() }
+        let form = match &self.form {
+            Form::Elements(make) => Form::Elements(make.clone()),
+            Form::Rows(rows) => Form::Rows(rows.clone()),
+        };
+        Pipeline { form, count: self.count, passes: self.passes.clone() }
     }
 }
 
@@ -72,13 +84,49 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
     pub fn from_passes<I: Iterator<Item = Result<T>> + Send + 'static>(
         make: impl Fn(u64) -> I + Send + Sync + 'static,
     ) -> Pipeline<T> {
-        Pipeline::of(move |pass| Box::new(make(pass.number)))
+        Pipeline::of(Count::Unknown, move |pass| Box::new(make(pass.number)))
     }
 
     pub(super) fn of(
+        count: Count,
         make: impl Fn(&PipelinePass) -> Elements<T> + Send + Sync + 'static,
     ) -> Pipeline<T> {
-        Pipeline { make: Arc::new(make), passes: Arc::default() }
+        Pipeline::new(Form::Elements(Arc::new(make)), count)
+    }
+
+    pub(super) fn new(form: Form<T>, count: Count) -> Pipeline<T> {
+        Pipeline { form, count, passes: Arc::default() }
+    }
+
+    pub(super) fn form(&self) -> &Form<T> {
+        &self.form
+    }
+
+    pub(super) fn picked(self, pick: Pick) -> Pipeline<T> {
+        let form = match self.form {
+            Form::Elements(make) => Form::Elements(pick.of(make)),
+            Form::Rows(rows) => Form::Rows(rows.picked(pick)),
+        };
+        Pipeline::new(form, pick.count(self.count))
+    }
+
+    /// How many elements it has, where that is known before they come.
+    ///
+    /// ```
+    /// use tonnage::data::{Count, Pipeline};
+    /// let numbers = Pipeline::range(0, Some(10), 1);
+    /// assert_eq!(numbers.clone().skip(3).batch(2).count(), Count::Known(4));
+    /// assert_eq!(numbers.filter(|_| Ok(true)).count(), Count::Unknown);
+    /// ```
+    pub fn count(&self) -> Count {
+        self.count
+    }
+
+    /// The same with a number of elements that whoever made it knows.
+    #[must_use]
+    pub fn with_count(mut self, count: Count) -> Pipeline<T> {
+        self.count = count;
+        self
     }
 
     /// Goes through it, from the start: the first time, then the second, and so on.
@@ -92,7 +140,10 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
     }
 
     pub(super) fn elements(&self, pass: &PipelinePass) -> Elements<T> {
-        (self.make)(pass)
+        match &self.form {
+            Form::Elements(make) => make(pass),
+            Form::Rows(rows) => rows.elements(pass),
+        }
     }
 
     /// What its steps hold at most beside the element that they gave last, known before any of them holds it: by the types of the first
@@ -101,8 +152,8 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
     ///
     /// ```
     /// use tonnage::data::{Dataset, Pipeline};
-    /// use tonnage::{RandomKey, ones};
-    /// let rows = Pipeline::rows(&Dataset::of(ones([100, 256])?)?);
+    /// use tonnage::{RandomKey, tensor};
+    /// let rows = Pipeline::rows(&Dataset::of(tensor(vec![0f32; 25_600])?.reshape([100, 256])?)?);
     /// let batches = rows.shuffle(50, RandomKey::new(1)).batch(10).prefetch(2);
     /// let holds = batches.holds()?;
     /// assert_eq!(holds[0].to_string(), "shuffle: 50 elements, 50.00 KiB");
@@ -122,216 +173,71 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
         let first = self.elements(&pass).next().transpose()?;
         Ok((first, look.found()))
     }
-
-    /// The first `n`.
-    #[must_use]
-    pub fn take(self, n: usize) -> Pipeline<T> {
-        Pipeline::of(move |pass| Box::new(self.elements(pass).take(n)))
-    }
-
-    /// All but the first `n`.
-    #[must_use]
-    pub fn skip(self, n: usize) -> Pipeline<T> {
-        Pipeline::of(move |pass| Box::new(self.elements(pass).skip(n)))
-    }
-
-    /// All of it `times` times; a shuffle before this gives another order each time.
-    #[must_use]
-    pub fn repeat(self, times: usize) -> Pipeline<T> {
-        Pipeline::of(move |pass| {
-            let (own, pass) = (self.clone(), pass.clone());
-            let passes = (0..times as u64).map(move |i| pass.part(i, times as u64));
-            Box::new(passes.flat_map(move |pass| own.elements(&pass)))
-        })
-    }
-
-    /// Each as `f` makes it. What `f` draws should be drawn from a key of its own: the state of all random numbers is that of whoever draws
-    /// first.
-    #[must_use]
-    pub fn map<U: Tree + Send + 'static>(
-        self,
-        f: impl Fn(T) -> Result<U> + Send + Sync + 'static,
-    ) -> Pipeline<U> {
-        let f = Arc::new(f);
-        Pipeline::of(move |pass| {
-            let f = f.clone();
-            let elements = pass.noted("map", 1, self.elements(pass));
-            Box::new(elements.map(move |element| f(element?)))
-        })
-    }
-
-    /// Those that `f` says yes to.
-    #[must_use]
-    pub fn filter(self, f: impl Fn(&T) -> Result<bool> + Send + Sync + 'static) -> Pipeline<T> {
-        let f = Arc::new(f);
-        Pipeline::of(move |pass| {
-            let f = f.clone();
-            Box::new(self.elements(pass).filter_map(move |element| {
-                let kept = element.and_then(|element| Ok(f(&element)?.then_some(element)));
-                kept.transpose()
-            }))
-        })
-    }
-
-    /// One of each in turn, until all are at their end.
-    pub fn interleave(pipelines: Vec<Pipeline<T>>) -> Pipeline<T> {
-        Pipeline::of(move |pass| {
-            let mut open: Vec<Elements<T>> =
-                pipelines.iter().map(|own| own.elements(pass)).collect();
-            // Whoever looks sees all of them, however few elements he takes.
-            let firsts: Vec<Result<T>> = match pass.is_looking() {
-                true => open.iter_mut().filter_map(Iterator::next).collect(),
-                false => Vec::new(),
-            };
-            let mut at = 0;
-            let rest = std::iter::from_fn(move || {
-                while !open.is_empty() {
-                    at %= open.len();
-                    if let Some(element) = open[at].next() {
-                        at += 1;
-                        return Some(element);
-                    }
-                    // The next one moves to this place.
-                    drop(open.remove(at));
-                }
-                None
-            });
-            Box::new(firsts.into_iter().chain(rest))
-        })
-    }
-
-    /// In a random order: each time one of the next `buffer` comes, which are held. The same key gives the same orders.
-    #[must_use]
-    pub fn shuffle(self, buffer: usize, key: RandomKey) -> Pipeline<T> {
-        let buffer = buffer.max(1);
-        Pipeline::of(move |pass| {
-            let mut rest = pass.noted("shuffle", buffer, self.elements(pass));
-            if pass.is_looking() {
-                return rest;
-            }
-            let (key, mut drawn) = (key.of_pass(pass.number), 0);
-            let mut held: Vec<Result<T>> = Vec::with_capacity(buffer.min(1 << 16));
-            Box::new(std::iter::from_fn(move || {
-                while held.len() < buffer {
-                    match rest.next() {
-                        Some(element) => held.push(element),
-                        None => break,
-                    }
-                }
-                if held.is_empty() {
-                    return None;
-                }
-                let number = random::derived(key.words(), drawn)[0];
-                drawn = drawn.wrapping_add(1);
-                Some(held.swap_remove(((u64::from(number) * held.len() as u64) >> 32) as usize))
-            }))
-        })
-    }
 }
 
 impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
-    /// The rows of tensors, one after another.
-    pub fn rows(data: &Dataset<T>) -> Pipeline<T> {
-        let (whole, rows) = (Arc::new(data.whole().share()), data.len());
-        Pipeline::from_fn(move || {
-            let whole = whole.clone();
-            (0..rows as i64).map(move |row| {
-                let row = make::full(row, tonnage_core::DType::I64, ())?;
-                whole.share().map(&mut |tensor| tensor.gather(&row, 0))
-            })
-        })
-    }
-
-    /// Batches of `size` elements, each tensor with one more axis in front; the last may have fewer. All must be of one shape.
-    #[must_use]
-    pub fn batch(self, size: usize) -> Pipeline<T> {
-        self.joined("batch", size, |parts| stack(parts, 0))
-    }
-
-    /// Batches of `size` elements, where lengths may differ: each axis is as long as the longest, filled up at its end.
-    #[must_use]
-    pub fn padded_batch(self, size: usize, filling: impl Into<Scalar>) -> Pipeline<T> {
-        let filling = filling.into();
-        self.joined("padded_batch", size, move |parts| padded(parts, filling))
-    }
-
-    fn joined(
-        self,
-        step: &'static str,
-        size: usize,
-        join: impl Fn(&[&Tensor]) -> Result<Tensor> + Send + Sync + 'static,
-    ) -> Pipeline<T> {
-        let join = Arc::new(join);
-        Pipeline::of(move |pass| {
-            // Of those that are filled up a copy is made before they are joined.
-            let held = if step == "padded_batch" { 2 * size } else { size };
-            let (mut rest, join) = (pass.noted(step, held, self.elements(pass)), join.clone());
-            Box::new(std::iter::from_fn(move || {
-                let mut held = Vec::new();
-                for element in rest.by_ref().take(size) {
-                    match element {
-                        Ok(element) => held.push(element),
-                        Err(error) => return Some(Err(error)),
-                    }
-                }
-                let all: Vec<Vec<Tensor>> = held.iter().map(leaves).collect();
-                let first = held.into_iter().next()?;
-                let mut number = 0;
-                Some(first.map(&mut |_| {
-                    let parts: Vec<&Tensor> = all.iter().filter_map(|e| e.get(number)).collect();
-                    number += 1;
-                    join(&parts)
-                }))
-            }))
+    /// Elements that are there already, and are shared with whoever goes through them.
+    pub fn from_elements(elements: Vec<T>) -> Pipeline<T> {
+        let (count, elements) = (elements.len(), Arc::new(elements));
+        Pipeline::of(Count::Known(count as u64), move |_| {
+            let elements = elements.clone();
+            boxed((0..count).filter_map(move |i| elements.get(i).map(|one| Ok(one.share()))))
         })
     }
 }
 
 impl Pipeline<Tensor> {
+    /// The numbers from `start` in steps, before `stop`; without an end for none. They are `i64` without axes.
+    ///
+    /// ```
+    /// use tonnage::data::Pipeline;
+    /// let numbers = Pipeline::range(5, Some(0), -2);
+    /// let all: Vec<i64> = numbers.iter().map(|x| x?.scalar()).collect::<Result<_, _>>()?;
+    /// assert_eq!(all, [5, 3, 1]);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    pub fn range(start: i64, stop: Option<i64>, step: i64) -> Pipeline<Tensor> {
+        Pipeline::range_of(DType::I64, start, stop, step)
+    }
+
+    /// [`Pipeline::range`] in another dtype.
+    pub fn range_of(dtype: DType, start: i64, stop: Option<i64>, step: i64) -> Pipeline<Tensor> {
+        let apart = stop.map(|stop| match step {
+            0.. => stop.saturating_sub(start),
+            _ => start.saturating_sub(stop),
+        });
+        let count = apart.map(|apart| match apart > 0 {
+            // A step of 0 never arrives.
+            true => (apart as u64).div_ceil(step.unsigned_abs().max(1)),
+            false => 0,
+        });
+        let many = count.map_or(Count::Infinite, Count::Known);
+        Pipeline::of(many, move |_| {
+            let mut number = start;
+            let numbers = (0..count.unwrap_or(u64::MAX)).map(move |_| {
+                let made = make::full(number, dtype, ());
+                number = number.wrapping_add(step);
+                made
+            });
+            boxed(asking(numbers))
+        })
+    }
+
     /// The rows of a tensor in a file, read `piece` at a time: a file of any size goes through the memory of one piece.
     pub fn file(file: FileTensor, piece: usize) -> Pipeline<Tensor> {
         let piece = piece.max(1);
-        Pipeline::of(move |pass| {
+        let rows = file.ty().shape.first().and_then(Dim::known).unwrap_or(0);
+        Pipeline::of(Count::Known(rows as u64), move |pass| {
             let file = file.clone();
-            let rows = file.ty().shape.first().and_then(Dim::known).unwrap_or(0);
             let read = (0..rows.div_ceil(piece)).flat_map(move |number| {
                 let (start, end) = (number * piece, ((number + 1) * piece).min(rows));
                 let read = file.rows(start..end);
                 (0..(end - start) as i64).map(move |row| {
                     let read = read.as_ref().map_err(Clone::clone)?;
-                    read.gather(&make::full(row, tonnage_core::DType::I64, ())?, 0)
+                    read.gather(&make::full(row, DType::I64, ())?, 0)
                 })
             });
             pass.noted("file", piece.min(rows), Box::new(read))
         })
     }
-}
-
-/// Tensors of different lengths as one, filled up at the ends.
-fn padded(parts: &[&Tensor], filling: Scalar) -> Result<Tensor> {
-    let rank = parts.first().map_or(0, |part| part.rank());
-    let sizes = |part: &Tensor| part.shape().sizes().filter(|sizes| sizes.len() == rank);
-    let mut most = vec![0; rank];
-    for part in parts {
-        let Some(own) = sizes(part) else {
-            let what = format!("{} among tensors of rank {rank}", part.ty());
-            let help = "give elements of one rank";
-            return Err(bad_argument("padded_batch", what, help).at(Source::here()));
-        };
-        most.iter_mut().zip(own).for_each(|(most, own)| *most = own.max(*most));
-    }
-    let filled = parts
-        .iter()
-        .map(|part| {
-            let own = sizes(part).unwrap_or_default();
-            let widths: Vec<[usize; 2]> =
-                own.iter().zip(&most).map(|(own, most)| [0, most - own]).collect();
-            // One that is as long as the longest need not be of a dtype that the filling fits, as labels beside lines.
-            match own.as_slice() == most.as_slice() {
-                true => Ok((*part).clone()),
-                false => part.pad(&widths, PadMode::Constant(filling)),
-            }
-        })
-        .collect::<Result<Vec<_>>>()?;
-    stack(&filled.iter().collect::<Vec<_>>(), 0)
 }

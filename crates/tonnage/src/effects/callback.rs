@@ -81,7 +81,13 @@ fn call(
 ) -> Result<Vec<Tensor>> {
     let run = move |lent: &[Lent], outputs: &mut [Out]| {
         // Whatever it failed with, the call failed here: an error of its own keeps its line in the text.
-        let failed = |e: Error| Error::from(ErrorKind::Callback { why: e.to_string() });
+        let failed = |e: Error| {
+            let raised = match e.kind() {
+                ErrorKind::Callback { raised, .. } => raised.clone(),
+                _ => None,
+            };
+            Error::from(ErrorKind::Callback { why: e.to_string(), raised })
+        };
         write(&f(lent).map_err(failed)?, outputs)
     };
     Ok(host(op, inputs, results, source.to_string(), source, run)?.into_vec())

@@ -438,7 +438,7 @@ const LIES: &[Lies] = &[
 
 #[test]
 fn products_of_what_lies_alike_have_the_eager_bits() {
-    let _turn = alone();
+    let _context = own_context();
     let x = large(37, 45);
     for (name, lies) in LIES {
         let [rows, cols] = [0, 1].map(|i| lies(&x).unwrap().shape()[i].known().unwrap());

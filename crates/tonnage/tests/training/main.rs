@@ -12,4 +12,5 @@ mod models;
 mod nn;
 mod nn_refused;
 mod optim;
+mod pipelines;
 mod training;
