@@ -61,7 +61,8 @@ fn main() -> Result<()> {
         if let Ok(mut arena) =
             Arena::obtain(ledger, Bytes::mib(64) + Bytes::new(odd), owner.clone())
         {
-            arena.bytes_mut()?.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+            let bytes = arena.bytes_mut().into_iter().flatten();
+            bytes.step_by(4096).for_each(|byte| *byte = 1);
         }
     });
 
