@@ -75,6 +75,14 @@ def test_elements_are_nested_as_they_were():
     assert [t.numpy().tolist() for t in tf.nest.flatten(row)] == [[1, 2], [2, 3], [3, 4], [0, 1]]
 
 
+def test_only_tensors_are_batched():
+    texts = Dataset.from_tensor_slices(["a", "a", "b"])
+    for data in [texts, Dataset.zip(rows(3), texts), rows(4).window(2)]:
+        for batched in [data.batch(2), data.batch(2, drop_remainder=True), data.padded_batch(2)]:
+            with pytest.raises(TypeError, match="only tensors can be batched"):
+                list(batched)
+
+
 class Broken(Exception):
     """One that only this file knows."""
 

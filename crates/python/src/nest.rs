@@ -62,6 +62,20 @@ enum NestNode {
     },
 }
 
+impl NestNode {
+    fn is_tensors(&self) -> bool {
+        match self {
+            NestNode::Tensor => true,
+            NestNode::Plain(_) => false,
+            NestNode::List(parts) | NestNode::Tuple(parts) | NestNode::Made { parts, .. } => {
+                parts.iter().all(NestNode::is_tensors)
+            }
+            NestNode::Dict { parts, .. } => parts.iter().all(|(_, part)| part.is_tensors()),
+            NestNode::Joined { parts, .. } => parts.iter().all(|part| part.node.is_tensors()),
+        }
+    }
+}
+
 struct NestWalk {
     how: LeafPolicy,
     tensors: Vec<Tensor>,
@@ -95,6 +109,11 @@ impl Nest {
     /// As a Python value again.
     pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Builder { tensors: self.tensors.iter(), parts: None }.build(py, &self.shape.node)
+    }
+
+    /// Whether it is made of tensors alone.
+    pub fn is_tensors(&self) -> bool {
+        self.shape.node.is_tensors()
     }
 
     /// One tensor.

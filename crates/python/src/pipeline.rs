@@ -182,8 +182,8 @@ impl PyPipeline {
 
     fn batch(&self, size: usize, whole: bool) -> PyPipeline {
         self.then(|of| match whole {
-            true => of.whole_batches(size),
-            false => of.batch(size),
+            true => of.whole_batches(size).map(tensors_alone),
+            false => of.batch(size).map(tensors_alone),
         })
     }
 
@@ -201,7 +201,7 @@ impl PyPipeline {
                     .collect()
             })
         };
-        Ok(self.then(|of| of.padded_batch_with(size, whole, padding)))
+        Ok(self.then(|of| of.padded_batch_with(size, whole, padding).map(tensors_alone)))
     }
 
     fn unbatch(&self) -> PyPipeline {
@@ -280,6 +280,14 @@ impl PyPipeline {
             asked.unwrap_or(false)
         };
         self.then(|of| of.ignore_errors(ignored))
+    }
+}
+
+/// A batch: texts and datasets have no axis to be joined along.
+fn tensors_alone(batch: Nest) -> Result<Nest> {
+    match batch.is_tensors() {
+        true => Ok(batch),
+        false => Err(carry(type_error("only tensors can be batched, not texts or datasets"))),
     }
 }
 

@@ -176,6 +176,10 @@ fn by_tensor<T: Tree>(
     first.map(&mut |_| {
         let parts: Vec<&Tensor> = all.iter().filter_map(|parts| parts.get(place)).collect();
         place += 1;
+        if all.iter().any(|parts| parts.len() != all[0].len()) {
+            let what = "elements of different numbers of tensors";
+            return Err(bad_argument("batch", what, "give elements that are nested alike"));
+        }
         join(place - 1, &parts)
     })
 }

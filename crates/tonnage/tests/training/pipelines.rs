@@ -329,6 +329,11 @@ fn errors_come_where_they_happen_and_those_to_ignore_do_not() {
     let first = |p: Pipeline<Tensor>| -> Result<Tensor> { p.iter().next().unwrap() };
     let error = first(numbers(2)[0].clone().unbatch()).unwrap_err().to_string();
     assert!(error.contains("i64") && error.contains("scalar components"), "{error}");
+    let one = || tensor(1i64).unwrap();
+    for uneven in [vec![vec![one()], vec![one(), one()]], vec![vec![one(), one()], vec![one()]]] {
+        let error = Pipeline::from_elements(uneven).batch(2).iter().next().unwrap().unwrap_err();
+        assert!(error.to_string().contains("nested alike"), "{error}");
+    }
     let long = Pipeline::from_elements(vec![zeros([3]).unwrap()]);
     let to = |n: usize| {
         first(long.clone().padded_batch_with(1, false, move |_| {
