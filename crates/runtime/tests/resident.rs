@@ -32,25 +32,29 @@ fn the_resident_size_follows_what_is_held() {
 
     let mut buffer = Buffer::obtain(&ledger, size, owner(Kind::Activation)).unwrap();
     check("obtained, untouched", before, Bytes::ZERO);
-    buffer.bytes_mut().fill(1);
+    buffer.bytes_mut().unwrap().fill(1);
     check("written", before, size);
     drop(buffer);
     // The variable lives, so the cache could have kept it.
     check("freed", before, Bytes::ZERO);
 
     let mut arena = Arena::obtain(&ledger, size, owner(Kind::Activation)).unwrap();
-    arena.bytes_mut().fill(2);
+    arena.bytes_mut().unwrap().fill(2);
     let offset = 100 * (1 << 20) + 4096;
     let retained = [(offset..offset + (10 << 20), owner(Kind::Output))];
     let parts = arena.into_parts(&retained).unwrap();
     check("cut", before, Bytes::mib(10));
-    assert!(parts[0].bytes().iter().all(|byte| *byte == 2));
+    assert!(parts[0].bytes().unwrap().iter().all(|byte| *byte == 2));
     drop(parts);
     check("parts dropped", before, Bytes::ZERO);
 
     // Wanted again and again: it stays warm while the variable lives, and is reported as cached.
     for _ in 0..2 {
-        Buffer::obtain(&ledger, size, owner(Kind::Activation)).unwrap().bytes_mut().fill(3);
+        Buffer::obtain(&ledger, size, owner(Kind::Activation))
+            .unwrap()
+            .bytes_mut()
+            .unwrap()
+            .fill(3);
     }
     check("warm", before, size);
     assert_eq!((ledger.in_use(), ledger.info().cached), (Bytes::new(64), size));
