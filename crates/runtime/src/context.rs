@@ -51,7 +51,7 @@ enum Handle {
 
 struct ContextState {
     host: OnceLock<Ledger>,
-    sim: OnceLock<Ledger>,
+    sim: OnceLock<(Arc<Sim>, Ledger)>,
     random: Mutex<KeyState>,
     machine: RwLock<Machine>,
     spill_folder: Mutex<Option<PathBuf>>,
@@ -116,12 +116,25 @@ impl Context {
     pub fn ledger(&self, device: Device) -> Result<&Ledger> {
         match device {
             Device::CPU => Ok(self.host_ledger()),
-            Device::SIM => Ok(self.state().sim.get_or_init(|| Ledger::of_device(Sim::new()))),
+            Device::SIM => Ok(&self.sim_state().1),
             other => {
                 let what = format!("this machine has {}", self.devices().join(", "));
                 Err(ErrorKind::NoDevice { name: other.to_string(), what }.into())
             }
         }
+    }
+
+    /// The device for tests, to make it fail.
+    #[doc(hidden)]
+    pub fn sim(&self) -> &Sim {
+        &self.sim_state().0
+    }
+
+    fn sim_state(&self) -> &(Arc<Sim>, Ledger) {
+        self.state().sim.get_or_init(|| {
+            let sim = Sim::new();
+            (sim.clone(), Ledger::of_device(sim))
+        })
     }
 
     /// The names of the devices that there are. The one for tests is not among them: it is there where it is asked for.

@@ -97,7 +97,7 @@ pub fn ledger_of<'a>(op: &'static str, arrays: impl Iterator<Item = &'a Array>) 
             continue;
         }
         match &found {
-            Some(other) if !other.is(&ledger) && !(other.is_host() && ledger.is_host()) => {
+            Some(other) if !is_one(other, &ledger) => {
                 let (left, right) = (other.device(), ledger.device());
                 return Err(ErrorKind::DeviceMismatch { op, left, right }.into());
             }
@@ -114,6 +114,11 @@ pub fn ledger_of<'a>(op: &'static str, arrays: impl Iterator<Item = &'a Array>) 
     })
 }
 
+/// Whether both count the same memory: the host's is one, whichever context counts it.
+fn is_one(a: &Ledger, b: &Ledger) -> bool {
+    a.is(b) || a.is_host() && b.is_host()
+}
+
 /// An input as an op needs it that runs there: a copy where it follows, nothing where it can stay as it is.
 ///
 /// # Errors
@@ -123,7 +128,7 @@ pub fn beside(op: &'static str, place: &Ledger, array: &Array) -> Result<Option<
         return Ok(None);
     }
     let Some(ledger) = array.storage().ledger() else { return Ok(None) };
-    if ledger.is(place) || ledger.is_host() && place.is_host() {
+    if is_one(&ledger, place) {
         return Ok(None);
     }
     match ledger.is_host() && array.layout().count() == 1 {

@@ -49,7 +49,7 @@ struct SimState {
 /// Something that was launched and has not run.
 enum Command {
     Run {
-        work: Work,
+        work: Box<Work>,
         reads: Vec<Span>,
         writes: Vec<Span>,
     },
@@ -71,6 +71,7 @@ struct Span {
 }
 
 /// What a launch is, owned: what launched it is gone when it runs.
+#[allow(clippy::large_enum_variant, reason = "it is boxed whole")]
 enum Work {
     Tile {
         program: TileProgram,
@@ -112,6 +113,7 @@ impl Sim {
         let reads = regions.reads.iter().map(|region| Span::of(region.address(), region.len()));
         let writes = regions.writes.iter().map(|region| Span::of(region.address(), region.len()));
         let (reads, writes) = (reads.collect(), writes.collect());
+        let work = Box::new(work);
         self.lock().queue.push_back(Command::Run { work, reads, writes });
     }
 
@@ -271,14 +273,14 @@ impl Memory for Sim {
 
     fn copy_within(&self, from: usize, to: usize, len: usize) -> Result<()> {
         let (reads, writes) = (vec![Span::of(from, len)], vec![Span::of(to, len)]);
-        let work = Work::Copy(None);
+        let work = Box::new(Work::Copy(None));
         self.lock().queue.push_back(Command::Run { work, reads, writes });
         Ok(())
     }
 
     fn fill(&self, at: usize, len: usize, byte: u8) -> Result<()> {
         let (reads, writes) = (Vec::new(), vec![Span::of(at, len)]);
-        let work = Work::Fill(byte);
+        let work = Box::new(Work::Fill(byte));
         self.lock().queue.push_back(Command::Run { work, reads, writes });
         Ok(())
     }

@@ -188,3 +188,41 @@ fn loops_and_branches_run_on_the_device() {
     assert_eq!(there.device(), Device::SIM);
     assert_eq!(bits(&here), bits(&there));
 }
+
+#[test]
+fn a_device_that_fails_in_the_middle_of_a_call_leaves_variables_as_they_were_and_nothing_behind() {
+    let context = Context::new();
+    let _entered = context.enter();
+    let _scope = device::scope("sim:0").unwrap();
+    let v = Variable::new("v", matrix(20, 20, 13)).unwrap();
+    let x = matrix(8, 20, 14);
+    let step = function({
+        let v = v.clone();
+        move |x: Tensor| -> Result<Tensor> {
+            let made = x.matmul(&v.read()?)?.softmax(-1)?.matmul(&v.read()?)?;
+            let sum = made.sum_all()?;
+            v.assign_add(&(v.read()? * &sum)?)?;
+            Ok(sum)
+        }
+    });
+    step.call(x.clone()).unwrap();
+    let before = (bits(&v.read().unwrap()), in_use("sim:0"), in_use("cpu:0"));
+    let mut failed = 0;
+    for n in 1.. {
+        context.sim().fail_nth(Some(n));
+        match step.call(x.clone()) {
+            Err(error) => {
+                let device_failed = matches!(error.kind(), ErrorKind::DeviceFailed { .. });
+                assert!(device_failed && error.to_string().starts_with("sim:0 failed"), "{error}");
+                let after = (bits(&v.read().unwrap()), in_use("sim:0"), in_use("cpu:0"));
+                assert_eq!(after, before, "launch {n}");
+                failed += 1;
+            }
+            // All launches of the call were fewer.
+            Ok(_) => break,
+        }
+    }
+    context.sim().fail_nth(None);
+    assert!(failed >= 4, "{failed} launches");
+    assert_ne!(bits(&v.read().unwrap()), before.0);
+}
