@@ -36,7 +36,7 @@ pub use context::{Context, host_ledger};
 pub use export::ExportedArray;
 pub use ledger::{Holder, Info, Ledger, Owner, Tally, leak_check};
 pub use lock::FolderLock;
-pub use placement::DeviceScope;
+pub use placement::{DeviceScope, SoftCopy};
 pub use pool::{WorkerPool, pool, set_threads};
 pub use process::OwnFiles;
 pub use storage::write_part;

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use tonnage_core::{Bytes, Device, Result};
+use tonnage_core::{Bytes, Result};
 use tonnage_plan::{InputSpec, Plan, Price};
 use tonnage_runtime::Array;
 use tonnage_runtime::execute::{Headroom, Specs};
-use tonnage_runtime::placement::ledger_of;
+use tonnage_runtime::placement::{is_elsewhere, ledger_of};
 
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
@@ -57,33 +57,36 @@ impl TracedProgram {
         moved: bool,
         settled: bool,
     ) -> Result<(PlanKey, Vec<Array>)> {
-        let (mut key, mut specs) = (PlanKey::of(self, Device::CPU), Specs::default());
-        let mut inputs: Vec<Array> = Vec::new();
+        // Each input: what it will be, and whether the call may overwrite it.
+        let mut foreseen: Vec<(Foreseen, bool)> = Vec::new();
         for tensor in arguments {
-            key.specs.push(match tensor.spec_type() {
-                Some(ty) => InputSpec::contiguous(ty, "plan", moved)?,
+            foreseen.push(match tensor.spec_type() {
+                Some(ty) => (Foreseen::Copy(ty.clone()), moved),
                 None => {
                     let array = tensor.array("plan")?;
-                    inputs.push(array.clone());
-                    specs.of(array, moved && array.is_whole())
+                    (Foreseen::AsIs(array.clone()), moved && array.is_whole())
                 }
             });
         }
         for tensor in &self.captured {
-            let array = tensor.array("a captured tensor")?;
-            inputs.push(array.clone());
-            key.specs.push(specs.of(array, false));
+            foreseen.push((Foreseen::AsIs(tensor.array("a captured tensor")?.clone()), false));
         }
         for (variable, written) in &self.variables {
-            key.specs.push(match variable.foreseen(*written, settled)? {
-                Foreseen::AsIs(array) => {
-                    inputs.push(array.clone());
-                    specs.of(&array, false)
+            foreseen.push((variable.foreseen(*written, settled)?, false));
+        }
+        let inputs: Vec<Array> = foreseen.iter().filter_map(|(input, _)| input.array()).collect();
+        let place = ledger_of("function", inputs.iter())?;
+        let (mut key, mut specs) = (PlanKey::of(self, place.device()), Specs::default());
+        for (input, donated) in &foreseen {
+            key.specs.push(match input {
+                // A copy on the call's device is close together, however this one lies.
+                Foreseen::AsIs(array) if is_elsewhere(&place, array) => {
+                    InputSpec::contiguous(&array.ty(), "plan", *donated)?
                 }
-                Foreseen::Copy(ty) => InputSpec::contiguous(&ty, "variable", false)?,
+                Foreseen::AsIs(array) => specs.of(array, *donated),
+                Foreseen::Copy(ty) => InputSpec::contiguous(ty, "plan", *donated)?,
             });
         }
-        key.device = ledger_of("function", inputs.iter())?.device();
         Ok((key, inputs))
     }
 }
