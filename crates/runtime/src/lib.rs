@@ -23,6 +23,7 @@ pub mod machine;
 pub mod placement;
 pub mod pool;
 mod process;
+pub mod processor;
 pub mod random;
 pub mod spill;
 pub mod storage;
