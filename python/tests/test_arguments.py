@@ -28,7 +28,6 @@ SO_ANYWAY = {
     "experimental_enable_variable_lifting": "variables made while tracing belong to the function",
     "use_resource": "every variable is one",
     "values": "names are scopes of their own",
-    "device": "there is one",
     "safe_mode": "a config names classes, and holds no code",
     "synchronized": "there is one device",
     "force": "functions are made anew where shapes change",

@@ -76,7 +76,7 @@ def test_variables_update_in_place_and_keep_their_type():
 def test_devices_that_are_not_there_warn_once():
     from tonnage import _notices
 
-    _notices._told.discard("device")
+    _notices._told.discard(("device", "cuda:0"))
     with pytest.warns(UserWarning, match="GPU"):
         with tf.device("/GPU:0"):
             assert (tf.constant(1.0) + 1.0).numpy() == 2.0

@@ -126,7 +126,7 @@ class init_scope:
 
 _LAZY = {
     "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
-    "profiler": ".profiler", "experimental": ".experimental",
+    "profiler": ".profiler", "experimental": ".experimental", "test": ".test",
     "initializers": ".keras.initializers", "losses": ".keras.losses", "metrics": ".keras.metrics",
     "optimizers": ".keras.optimizers",
 }

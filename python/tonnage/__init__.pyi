@@ -4,7 +4,7 @@ import builtins
 from tonnage import (
     _nest as _nest, autograph as autograph, bitwise as bitwise, compat as compat, config as config, data as data,
     debugging as debugging, errors as errors, experimental as experimental, keras as keras, linalg as linalg, math as math,
-    memory as memory, nn as nn, profiler as profiler, random as random, signal as signal, train as train
+    memory as memory, nn as nn, profiler as profiler, random as random, signal as signal, test as test, train as train
 )
 from tonnage._array import (
     broadcast_static_shape as broadcast_static_shape, broadcast_to as broadcast_to, cast as cast, concat as concat,

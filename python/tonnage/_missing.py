@@ -7,7 +7,7 @@ import types
 # The two packages are also those whose modules users name.
 _NOT_HERE = {
     "tonnage": {"audio", "autodiff", "distribute", "estimator", "feature_column", "graph_util", "image", "io", "lite", "lookup", "mlir",
-                "quantization", "queue", "ragged", "raw_ops", "saved_model", "sets", "sparse", "strings", "summary", "sysconfig", "test",
+                "quantization", "queue", "ragged", "raw_ops", "saved_model", "sets", "sparse", "strings", "summary", "sysconfig",
                 "tpu", "types", "xla"},
     "tonnage.keras": {"applications", "datasets", "dtype_policies", "export", "ops", "preprocessing", "quantizers", "random", "tree",
                       "visualization", "wrappers"},

@@ -145,6 +145,25 @@ def _dlpack(self, **kwargs):
     return exported(self, **kwargs)
 
 
+def _dlpack_device(self):
+    """Its device as DLPack knows it: a kind and a number."""
+    from .experimental import _device_of
+
+    return _device_of(self)
+
+
+def _cpu(self):
+    """The same values in host memory: itself where it lies there, otherwise a copy."""
+    return _t.copied_to(self, "cpu:0")
+
+
+def _gpu(self, gpu_index=0):
+    """The same values on a GPU: itself where it lies there, otherwise a copy."""
+    from .config import _device
+
+    return _t.copied_to(self, _device(f"/GPU:{int(gpu_index)}"))
+
+
 def _install():
     Tensor.numpy = _numpy
     Tensor.__array__ = _array
@@ -158,13 +177,14 @@ def _install():
     Tensor.__deepcopy__ = lambda self, memo: self
     Tensor.__reduce__ = _reduce
     Tensor.__dlpack__ = _dlpack
-    Tensor.__dlpack_device__ = lambda self: (1, 0)
+    Tensor.__dlpack_device__ = _dlpack_device
     Tensor.ref = lambda self: Ref(self, ("tensor", self.identity))
     Tensor.get_shape = lambda self: self.shape
     Tensor.set_shape = _set_shape
     Tensor.eval = _eval
     Tensor.name = property(_name, _set_name)
-    Tensor.device = property(lambda self: "/job:localhost/replica:0/task:0/device:CPU:0")
+    Tensor.cpu = _cpu
+    Tensor.gpu = _gpu
     Tensor.op = property(lambda self: self)
     Tensor.graph = property(_graph)
     Tensor.experimental_ref = Tensor.ref

@@ -72,11 +72,6 @@ class Variable(_t.Variable):
         return getattr(self, "_constraint", None)
 
     @property
-    def device(self):
-        """Where it lives."""
-        return "/job:localhost/replica:0/task:0/device:CPU:0"
-
-    @property
     def initializer(self):
         """What initializes it in a session."""
         from .compat._graph import Initializer

@@ -1,8 +1,16 @@
 """``tf.config``: devices, memory limits, how functions run."""
 
 from . import _tonnage as _t
+from ._notices import once as _once
+from .errors import InvalidArgumentError as _InvalidArgumentError
 
-_eager = {"functions": False, "memory_growth": {}}
+_eager = {"functions": False}
+
+# The short names of the devices that programs may use, as ``set_visible_devices`` said; nothing where it never did.
+_visible = {"names": None}
+
+# As in TensorFlow; ``set_soft_device_placement(False)`` ends it.
+_t.set_soft_placement(True)
 
 
 class PhysicalDevice:
@@ -18,7 +26,7 @@ class PhysicalDevice:
         return hash(self.name)
 
     def __repr__(self):
-        return f"PhysicalDevice(name='{self.name}', device_type='{self.device_type}')"
+        return f"{type(self).__name__}(name='{self.name}', device_type='{self.device_type}')"
 
 
 class LogicalDevice(PhysicalDevice):
@@ -31,44 +39,95 @@ class LogicalDeviceConfiguration:
     def __init__(self, memory_limit=None, experimental_priority=None, experimental_device_ordinal=None):
         self.memory_limit = memory_limit
         if experimental_priority is not None or experimental_device_ordinal is not None:
-            from ._notices import once
-
-            once("logical_device", "LogicalDeviceConfiguration: there is one CPU, so priorities and ordinals say nothing")
+            _once("logical_device", "LogicalDeviceConfiguration: a device is one, so priorities and ordinals say nothing")
 
 
-_CPU = PhysicalDevice("/physical_device:CPU:0", "CPU")
+def _parsed(device):
+    """A device by any name, or one of ``list_physical_devices``: its short name, its kind, its number."""
+    name = getattr(device, "name", device)
+    if not isinstance(name, str):
+        raise _InvalidArgumentError(None, None, f"Expecting a string device name. Got {type(name)}({name!r}); use one like 'CPU:0'")
+    return _t.parse_device(name)
+
+
+def _device(device):
+    """The short name of a device that programs may use."""
+    name, _, _ = _parsed(device)
+    visible = _visible["names"]
+    if visible is not None and name in _t.devices() and name not in visible:
+        raise _InvalidArgumentError(None, None, f"the device {name} is hidden: tf.config.set_visible_devices left it out")
+    return name
+
+
+def _listed(names, device_type, make):
+    found = [_t.parse_device(name) for name in names]
+    return [make(kind, number) for _, kind, number in found if device_type in (None, kind)]
+
+
+def _physical(kind, number):
+    return PhysicalDevice(f"/physical_device:{kind}:{number}", kind)
 
 
 def list_physical_devices(device_type=None):
-    """The devices of this machine: one CPU."""
-    return [_CPU] if device_type in (None, "CPU") else []
+    """The devices of this machine. The one for tests, ``sim:0``, is there where it is asked for, and is not listed.
+
+    >>> tf.config.list_physical_devices("CPU")
+    [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
+    """
+    return _listed(_t.devices(), device_type, _physical)
 
 
 def list_logical_devices(device_type=None):
-    """The devices as programs see them."""
-    return [LogicalDevice("/device:CPU:0", "CPU")] if device_type in (None, "CPU") else []
+    """The devices as programs see them: those that are visible."""
+    return _listed(_names(), device_type, lambda kind, number: LogicalDevice(f"/device:{kind}:{number}", kind))
 
 
-get_visible_devices = list_physical_devices
+def _names():
+    return _t.devices() if _visible["names"] is None else _visible["names"]
+
+
+def get_visible_devices(device_type=None):
+    """The devices that programs may use."""
+    return _listed(_names(), device_type, _physical)
 
 
 def set_visible_devices(devices, device_type=None):
-    """There is one device, and it is visible."""
-    if device_type in (None, "CPU") and not devices:
-        raise ValueError("the CPU is the only device; it cannot be hidden")
+    """Lets programs use these devices alone, or of one type these alone. The CPU is always there."""
+    devices = list(devices) if isinstance(devices, (list, tuple)) else [devices]
+    names = []
+    for device in devices:
+        if device not in list_physical_devices(device_type):
+            raise ValueError(f"Unrecognized device: {device!r}; there are {list_physical_devices(device_type)}")
+        names.append(_parsed(device)[0])
+    if device_type is not None:  # what was said of others holds on
+        names += [_parsed(other)[0] for other in get_visible_devices() if other.device_type != device_type]
+    if "cpu:0" not in names:
+        raise ValueError("the CPU cannot be hidden: host memory is there, and programs start on it")
+    _visible["names"] = [name for name in _t.devices() if name in names]
+
+
+def set_soft_device_placement(enabled):
+    """Whether inputs that lie on different devices are copied to one, that of the first which is not on the CPU, with a warning once
+    a line, and whether ``tf.device`` of a device that is not there warns and takes the CPU. Otherwise both are errors."""
+    _t.set_soft_placement(bool(enabled))
+
+
+def get_soft_device_placement():
+    """Whether inputs that lie on different devices are copied to one."""
+    return _t.soft_placement()
 
 
 def set_logical_device_configuration(device, logical_devices):
     """Limits what a device may hold. The limit is a contract: over it nothing is allocated."""
     if len(logical_devices) != 1:
-        raise ValueError("one logical device for the CPU")
+        raise ValueError("one logical device for each physical one")
     limit = logical_devices[0].memory_limit
-    _t.set_limit("cpu:0", None if limit is None else int(limit * 1024 * 1024))
+    _t.set_limit(_device(device), None if limit is None else int(limit * 1024 * 1024))
 
 
 def get_logical_device_configuration(device):
     """What was set."""
-    limit = _t.memory_info("cpu:0")["limit"]
+    limit = _t.memory_info(_device(device))["limit"]
     return [LogicalDeviceConfiguration(None if limit is None else limit / (1024 * 1024))]
 
 
@@ -104,22 +163,19 @@ class experimental:
 
     @staticmethod
     def set_memory_growth(device, enable):
-        """Memory is obtained as it is needed, whatever is said here; only ``False`` is worth a word."""
-        _eager["memory_growth"][device] = bool(enable)
-        if not enable:
-            from ._notices import once
-
-            once("memory_growth", "set_memory_growth(False): memory is never obtained in advance")
+        """Memory is obtained as it is needed, whatever is said here."""
+        _once("memory_growth", f"set_memory_growth({_device(device)!r}, {bool(enable)}) has no effect here: memory is obtained as it is "
+                               "needed")
 
     @staticmethod
     def get_memory_growth(device):
         """Whether memory is obtained as it is needed: always."""
-        return True
+        return bool(_device(device))
 
     @staticmethod
     def get_device_details(device):
         """What is known of a device."""
-        return {"device_name": "CPU"}
+        return {"device_name": _parsed(device)[1]}
 
     list_physical_devices = staticmethod(list_physical_devices)
     list_logical_devices = staticmethod(list_logical_devices)
@@ -149,9 +205,7 @@ class threading:
         """Ops run one after the other, each on all threads: there is nothing to choose."""
         threading._asked["inter"] = int(num_threads)
         if num_threads > 1:
-            from ._notices import once
-
-            once("inter_op", "set_inter_op_parallelism_threads: ops run one after the other, each on all threads")
+            _once("inter_op", "set_inter_op_parallelism_threads: ops run one after the other, each on all threads")
 
     @staticmethod
     def get_inter_op_parallelism_threads():
@@ -159,30 +213,38 @@ class threading:
         return threading._asked["inter"]
 
 
-def _device(device):
-    name = str(device).lower().replace("/device:", "").replace("/physical_device:", "").lstrip("/")
-    if name in ("cpu", "cpu:0"):
-        return "cpu:0"
-    if name.startswith("gpu") or name.startswith("tpu"):
-        raise ValueError(f"there is no device {device}; use 'CPU:0'")
-    raise ValueError(f"Failed parsing device name: {device!r}; use 'CPU:0'")
-
-
 class device:
-    """Where ops run: on the CPU. Asking for another device warns once."""
+    """Where new tensors and variables of this thread go, inside of ``with``. Ops run where their inputs lie; ``None`` is as without a
+    scope. A name may be short (``"cpu:0"``, ``"sim:0"``) or TensorFlow's (``"/GPU:0"``), or a device of ``tf.config``.
+
+    >>> with tf.device("sim:0"):  # the device for tests
+    ...     x = tf.constant([1.0, 2.0])
+    >>> (x + 1.0).device
+    '/job:localhost/replica:0/task:0/device:SIM:0'
+    """
 
     def __init__(self, device_name):
-        name = getattr(device_name, "name", device_name)
-        if name is not None and "cpu" not in str(name).lower():
-            from ._notices import once
-
-            once("device", f"there is no device {name!r}: ops run on the CPU")
+        if callable(device_name):
+            raise RuntimeError("tf.device does not support functions.")
+        self._given = device_name
+        # What is no name of a device is refused here, and one that is not there where the scope is entered.
+        self._name = None if device_name is None else _parsed(device_name)[0]
 
     def __enter__(self):
+        if self._name is not None and _t.is_tracing():
+            _once("device in a function", f"tf.device({self._name!r}) inside of a function says where variables and constants go: the "
+                                          "function runs where its arguments and variables are")
+        try:
+            _t.enter_device(self._name if self._name is None else _device(self._name))
+        except _InvalidArgumentError as error:
+            if not _t.soft_placement():
+                raise
+            _once(("device", self._name), f"tf.device({self._given!r}): {error}; the CPU is taken instead")
+            _t.enter_device("cpu:0")
         return self
 
     def __exit__(self, *exception):
-        return None
+        _t.leave_device()
 
 
 def __getattr__(name):

@@ -38,16 +38,30 @@ class _Capsule:
         return (1, 0)
 
 
+# DLPack's numbers for kinds of devices; what it has no name for is an extension's.
+_KINDS = {"CPU": 1, "GPU": 2, "SIM": 12}
+_HOST = (_KINDS["CPU"], 0)
+
+
+def _device_of(tensor):
+    """What ``Tensor.__dlpack_device__`` gives: a kind and a number."""
+    _, kind, number = _t.parse_device(tensor.device)
+    return _KINDS[kind], number
+
+
 def exported(tensor, stream=None, max_version=None, dl_device=None, copy=None):
     """What ``Tensor.__dlpack__`` gives: its bytes where they lie, if the other side can be told that they are read-only (from
-    version 1 of the protocol on), and a copy that it may write otherwise."""
+    version 1 of the protocol on), and a copy that it may write otherwise. Values of a device are copied where host memory is asked for."""
     import numpy as np
 
+    own, wanted = _device_of(tensor), None if dl_device is None else tuple(dl_device)
+    if wanted not in (None, _HOST):
+        raise BufferError(f"there is no way to device {wanted}: tensors are given away in host memory, {_HOST}")
+    if own != _HOST and (wanted is None or copy is False):
+        raise BufferError(f"the tensor lies on {tensor.device}, whose memory others cannot read; copy it to the host first, with x.cpu()")
     array = np.asarray(tensor.numpy())
     if max_version is None or tuple(max_version) < (1, 0) or copy:
         return np.array(array, copy=True).__dlpack__()
-    if dl_device is not None and tuple(dl_device) != (1, 0):
-        raise BufferError(f"there is no device {dl_device}: tensors are on the CPU, (1, 0)")
     return array.__dlpack__(max_version=max_version)
 
 

@@ -165,6 +165,18 @@ def set_limit(bytes, device="CPU:0"):
     _t.set_limit(_device(device), bytes)
 
 
+def reset_peak(device="CPU:0"):
+    """Lets the peak of a device start again from what it holds now.
+
+    >>> tf.memory.reset_peak()
+    >>> tf.memory.info()["peak"] == tf.memory.info()["current"]
+    True
+    """
+    from .config import _device
+
+    _t.reset_peak(_device(device))
+
+
 @_contextlib.contextmanager
 def limit(bytes, device="CPU:0"):
     """The most that a device may hold inside of ``with``."""

@@ -10,6 +10,7 @@ macro_rules! say {
 mod calibrate;
 mod csv;
 mod datasets;
+mod doctor;
 mod explain;
 mod files;
 mod inference;
@@ -53,6 +54,8 @@ enum CliCommand {
     Pack(pack::PackArgs),
     /// Measure this machine, so that budgets are met in the way that is quickest on it.
     Calibrate(calibrate::CalibrateArgs),
+    /// Tell what this machine has, what is missing, and what to do about it.
+    Doctor(doctor::DoctorArgs),
     /// List the tensors of a file with their types and bytes, and load nothing.
     Inspect(files::Inspect),
     /// Tell the least, the largest, the mean and the NaNs of every tensor of a file, a piece at a time.
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         CliCommand::Sample(args) => inference::sample(&args),
         CliCommand::Pack(args) => pack::run(&args),
         CliCommand::Calibrate(args) => calibrate::run(&args),
+        CliCommand::Doctor(args) => doctor::run(&args),
         CliCommand::Inspect(args) => files::inspect(&args),
         CliCommand::Stats(args) => files::stats(&args),
         CliCommand::Convert(args) => files::convert(&args),

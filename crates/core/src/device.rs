@@ -67,6 +67,16 @@ impl Device {
         };
         format!("/device:{kind}:{}", self.index)
     }
+
+    /// The name that TensorFlow's tensors show: the same with the process, of which there is one.
+    ///
+    /// ```
+    /// let name = tonnage_core::Device::CPU.full_name();
+    /// assert_eq!(name, "/job:localhost/replica:0/task:0/device:CPU:0");
+    /// ```
+    pub fn full_name(self) -> String {
+        format!("/job:localhost/replica:0/task:0{}", self.tensorflow_name())
+    }
 }
 
 impl fmt::Display for Device {
@@ -101,9 +111,11 @@ fn parse(name: &str) -> Option<Device> {
     if !process.split('/').all(|part| part.is_empty() || is_process(part)) {
         return None;
     }
-    let (kind, index) = match last.strip_prefix("device:").unwrap_or(last).split_once(':') {
+    let prefixes = ["device:", "physical_device:"];
+    let plain = prefixes.iter().find_map(|prefix| last.strip_prefix(prefix)).unwrap_or(last);
+    let (kind, index) = match plain.split_once(':') {
         Some((kind, index)) => (kind, index.parse().ok()?),
-        None => (last, 0),
+        None => (plain, 0),
     };
     let known = DeviceKind::ALL.into_iter().find(|known| known.name() == kind);
     let kind = known.or((kind == "gpu").then_some(DeviceKind::Cuda))?;
@@ -128,11 +140,15 @@ mod tests {
                     );
                 }
                 let name = device.tensorflow_name();
-                for name in [name.clone(), format!("/job:localhost/replica:0/task:0{name}")] {
+                let physical = name.replace("/device", "/physical_device");
+                for name in [name.clone(), device.full_name(), physical] {
                     assert_eq!(name.parse::<Device>().unwrap(), device, "{name}");
                 }
             }
-            assert_eq!(kind.name().parse::<Device>().unwrap(), Device { kind, index: 0 });
+            for prefix in ["", "/", "/device:", "/physical_device:"] {
+                let name = format!("{prefix}{}", kind.name());
+                assert_eq!(name.parse::<Device>().unwrap(), Device { kind, index: 0 }, "{name}");
+            }
         }
     }
 

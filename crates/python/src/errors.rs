@@ -84,6 +84,7 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::NoGradient { .. } => "GradientError",
         ErrorKind::Tape { .. } => "TapeError",
         ErrorKind::Interrupted => "CancelledError",
+        ErrorKind::DeviceFailed { .. } => "InternalError",
         ErrorKind::Callback { .. } => "UnknownError",
         ErrorKind::Recursion { .. } => "EndlessRecursionError",
         ErrorKind::NameTaken { .. } => "NameTakenError",
@@ -93,7 +94,12 @@ pub fn raise(py: Python<'_>, error: Error) -> PyErr {
         ErrorKind::DTypeMismatch { .. } | ErrorKind::DTypeUnsupported { .. } => "DTypeError",
         _ => "InvalidArgumentError",
     };
-    of_class(py, name, error.to_string())
+    let mut text = error.to_string();
+    if let ErrorKind::DeviceMismatch { left, .. } = error.kind() {
+        let copies = format!("`tf.identity` inside of `tf.device(\"{left}\")`");
+        text = text.replace(&format!("`to(\"{left}\")`"), &copies);
+    }
+    of_class(py, name, text)
 }
 
 /// An exception of one of the package's own classes.

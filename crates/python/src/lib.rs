@@ -5,13 +5,14 @@
 //!
 //! In the order in which a call crosses: `convert` and `args` take what users pass, `nest` what is nested, `line` the user's
 //! line, `run` decides where it runs; `tensor` with `operators` and `index`, `variable`, `op`, `ops`, `control`, `tape`, `function`,
-//! `session`, `memory` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
+//! `session`, `memory`, `device` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
 
 mod args;
 mod buffer;
 mod callback;
 mod control;
 mod convert;
+mod device;
 mod dtype;
 mod errors;
 mod function;
@@ -72,6 +73,15 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         run::leave_eager,
         run::set_threads,
         run::check_numerics,
+        device::enter_device,
+        device::leave_device,
+        device::in_device_scope,
+        device::parse_device,
+        device::devices,
+        device::set_soft_placement,
+        device::soft_placement,
+        device::copied_to,
+        device::to_scope,
         dtype::the_dtype,
         errors::set_error_classes,
         errors::panic_for_tests,

@@ -1,23 +1,32 @@
-//! Tensors for NumPy, without a copy: an object with NumPy's array interface that keeps the bytes where they are.
+//! Tensors for NumPy, without a copy: an object with NumPy's array interface that keeps the bytes where they are. Those of a device are
+//! copied to the host.
 //!
 //! The array is read-only. While it lives its tensor is never written in place, nor sent away (see `runtime`'s `ExportedArray`).
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use tonnage::device::Device;
 use tonnage::{DType, Source, Tensor, bind};
+use tonnage_runtime::{ExportedArray, host_ledger};
 
 use crate::run::run;
 
 /// A tensor's bytes where they lie.
 #[pyclass(frozen, name = "Export", module = "tonnage")]
-pub struct PyExport(tonnage_runtime::ExportedArray);
+pub struct PyExport(ExportedArray);
 
 impl PyExport {
     pub fn new(py: Python<'_>, tensor: &Tensor) -> PyResult<PyExport> {
         let work = tensor.shape().count().unwrap_or(0);
         run(py, work, || {
             let array = bind::array(tensor, "reading the values")?;
-            tonnage_runtime::ExportedArray::new(array, "numpy", Source::here()).map(PyExport)
+            // NumPy reads host memory: of a device's values it gets a copy, which lives as long as its array.
+            let copy = match array.device() {
+                None | Some(Device::CPU) => None,
+                Some(_) => Some(array.copied_to(&host_ledger(), "numpy")?),
+            };
+            let array = copy.as_ref().unwrap_or(array);
+            ExportedArray::new(array, "numpy", Source::here()).map(PyExport)
         })
     }
 }

@@ -346,7 +346,7 @@ ops! {
         None => tonnage::random_poisson(&x.0),
     };
     stop_gradient(x: TensorArg) -> Tensor = x.0.stop_gradient();
-    identity(x: TensorArg) -> Tensor = x.0.identity();
+    identity(x: TensorArg) -> Tensor = crate::device::identity(&x.0);
     clip(x: TensorArg, low: TensorArg, high: TensorArg) -> Tensor = x.0.clip(&low.0, &high.0);
     clip_by_global_norm(parts: Several, most: f64) -> Vec<Tensor> = clip_all(parts.0, most);
 }

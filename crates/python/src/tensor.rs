@@ -274,6 +274,12 @@ impl PyTensor {
         lengths(&self.tensor)
     }
 
+    /// The device that its values lie on, as TensorFlow calls it; what lies nowhere yet says the CPU.
+    #[getter]
+    fn device(&self) -> String {
+        self.tensor.device().full_name()
+    }
+
     /// How many axes.
     #[getter]
     fn ndim(&self) -> usize {

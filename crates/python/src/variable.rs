@@ -131,6 +131,12 @@ impl PyVariable {
         Ok(sugar(py, "TensorShape")?.call1((sizes,))?.unbind())
     }
 
+    /// The device that its value lies on, as TensorFlow calls it; what lies nowhere yet says the CPU.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> String {
+        py.detach(|| self.variable.device()).full_name()
+    }
+
     /// Whether tapes watch it by themselves.
     #[getter]
     fn trainable(&self) -> bool {

@@ -22,6 +22,7 @@ use tonnage_plan::Machine;
 
 use crate::backend::Sim;
 use crate::ledger::Ledger;
+use crate::placement::SoftCopy;
 use crate::random::KeyState;
 
 /// Devices, their ledgers, and settings; clones are the same context.
@@ -64,11 +65,14 @@ struct ContextState {
 
 /// Switches that are looked at often.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Settings {
     /// Whether functions run their closures op by op.
     pub run_functions_eagerly: AtomicBool,
     /// Whether every result of an eager op is looked at, and has to be finite.
     pub check_numerics: AtomicBool,
+    /// Who is told of inputs that are copied to the device of the others. Without one, inputs on different devices are an error.
+    pub soft_placement: RwLock<Option<fn(&SoftCopy)>>,
 }
 
 static PROCESS: ContextState = ContextState::new();
@@ -235,6 +239,7 @@ impl ContextState {
             settings: Settings {
                 run_functions_eagerly: AtomicBool::new(false),
                 check_numerics: AtomicBool::new(false),
+                soft_placement: RwLock::new(None),
             },
             locals: Mutex::new(BTreeMap::new()),
         }

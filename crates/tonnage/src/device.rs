@@ -1,18 +1,26 @@
 //! Devices: where tensors lie, and what runs the ops on them.
 //!
 //! An op runs where its inputs lie, and its results lie there too. Descriptions (recipes) lie nowhere and follow, and so does a single
-//! number in host memory; any other mix is an error that says what to move. A function runs where its arguments and variables are.
-//! [`scope`] says where new tensors and variables go.
+//! number in host memory; any other mix is an error that says what to move, or under [`set_soft_placement`] a copy with a notice. A
+//! function runs where its arguments and variables are. [`scope`] says where new tensors and variables go.
 
 pub use tonnage_core::{Device, DeviceKind};
 pub use tonnage_runtime::DeviceScope;
 
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use smallvec::smallvec;
+use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Result, Source};
-use tonnage_runtime::Context;
+use tonnage_ops::math::identity::IDENTITY;
+use tonnage_runtime::{Context, SoftCopy};
 
+use crate::notices::{self, Notice};
 use crate::tape;
 use crate::tensor::Tensor;
+use crate::variable::Variable;
 
 /// Until what it returns is dropped, this thread makes new tensors and variables on that device.
 ///
@@ -45,6 +53,48 @@ pub fn list() -> Vec<String> {
     Context::current().devices()
 }
 
+/// Whether inputs on different devices are copied to one, that of the first input which is not in host memory, with a
+/// [notice](crate::notices::Notice::Copied) once a line. Otherwise they are an error, as at the start.
+///
+/// ```
+/// use tonnage::{device, notices, tensor};
+/// let here = tensor([1.0f32, 2.0])?;
+/// let there = here.to("sim:0")?;
+/// assert!((&here + &there).is_err());
+/// device::set_soft_placement(true);
+/// notices::listen(|notice| println!("{notice}"));
+/// let sum = (&here + &there)?;
+/// assert_eq!(sum.device().to_string(), "sim:0");
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub fn set_soft_placement(on: bool) {
+    let context = Context::current();
+    let mut soft =
+        context.settings().soft_placement.write().unwrap_or_else(PoisonError::into_inner);
+    *soft = on.then_some(tell as fn(&SoftCopy));
+}
+
+/// Whether inputs on different devices are copied to one.
+pub fn is_placement_soft() -> bool {
+    let context = Context::current();
+    let soft = context.settings().soft_placement.read().unwrap_or_else(PoisonError::into_inner);
+    soft.is_some()
+}
+
+/// The lines of a context that were told of.
+#[derive(Default)]
+struct ToldLines(Mutex<HashSet<Source>>);
+
+/// Gives the notice of a copy, the first time for its line.
+fn tell(copy: &SoftCopy) {
+    let told = Context::current().local::<ToldLines>();
+    let is_new = told.0.lock().unwrap_or_else(PoisonError::into_inner).insert(copy.source);
+    if is_new {
+        let SoftCopy { op, from, to, source } = *copy;
+        notices::give(&Notice::Copied { op, from, to, source });
+    }
+}
+
 impl Tensor {
     /// The device that its values lie on. A description lies nowhere, and is computed wherever it is needed: it says `cpu:0`, and so
     /// does a symbol.
@@ -70,25 +120,46 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// For a device that is not there or has no memory for it, while a function is traced, and where a tape records what becomes of the
-    /// tensor: the copy is not recorded.
+    /// For a device that is not there or has no memory for it, and while a function is traced. Where a tape records what becomes of the
+    /// tensor, too, unless placement is soft: its gradient comes from the other device.
     #[track_caller]
     pub fn to(&self, device: &str) -> Result<Tensor> {
         let source = Source::here();
-        self.moved(device).map_err(|e| e.at(source))
+        self.moved(device, source).map_err(|e| e.at(source))
     }
 
-    fn moved(&self, device: &str) -> Result<Tensor> {
+    fn moved(&self, device: &str, source: Source) -> Result<Tensor> {
         let device: Device = device.parse()?;
         let (array, context) = (self.array("to")?, Context::current());
         let ledger = context.ledger(device)?;
         if array.device() == Some(device) {
             return Ok(self.clone());
         }
-        if tape::tracks(self.id()) {
+        if tape::tracks(self.id()) && !is_placement_soft() {
             let help = "move it before the tape watches it, or use `device::scope`";
             return Err(bad_argument("to", "a tape records what becomes of it", help));
         }
-        Ok(Tensor::from_array(array.copied_to(ledger, "to")?))
+        let recording = tape::eager(&IDENTITY, &smallvec![self.into()], &Attrs::None, &[], source)?;
+        let made = Tensor::from_array(array.copied_to(ledger, "to")?);
+        if let Some(recording) = recording {
+            recording.finish(&[], std::slice::from_ref(&made))?;
+        }
+        Ok(made)
+    }
+}
+
+impl Variable {
+    /// The device that its value lies on. What lies nowhere yet says `cpu:0`, as [`Tensor::device`] does.
+    ///
+    /// ```
+    /// use tonnage::{Variable, device, tensor};
+    /// let scope = device::scope("sim:0")?;
+    /// let w = Variable::new("w", tensor([1.0f32, 2.0])?)?;
+    /// drop(scope);
+    /// assert_eq!(w.device().to_string(), "sim:0");
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    pub fn device(&self) -> Device {
+        self.held().and_then(|array| array.device()).unwrap_or(Device::CPU)
     }
 }

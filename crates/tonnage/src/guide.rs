@@ -21,6 +21,7 @@ pages! {
     State: "docs/state.md",
     Budgets: "docs/budgets.md",
     Files: "docs/files.md",
+    Devices: "docs/devices.md",
     Prediction: "docs/prediction.md",
     Errors: "docs/errors.md",
     Performance: "docs/performance.md",

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tonnage_core::Source;
+use tonnage_core::{Device, Source};
 use tonnage_runtime::Context;
 
 /// Something that a user will want to know.
@@ -23,6 +23,18 @@ pub enum Notice {
     Calibration {
         /// Which file, and why.
         why: String,
+    },
+    /// An input on another device was copied to that of the others, as [soft placement](crate::device::set_soft_placement) allows.
+    /// Said once a line.
+    Copied {
+        /// The op that needed it there.
+        op: &'static str,
+        /// Where it lies.
+        from: Device,
+        /// Where the op ran.
+        to: Device,
+        /// The line that the op was run for.
+        source: Source,
     },
 }
 
@@ -55,6 +67,10 @@ impl fmt::Display for Notice {
             Notice::Calibration { why } => write!(
                 f,
                 "figures of this machine: {why}; the built-in ones serve, or call `calibrate` again"
+            ),
+            Notice::Copied { op, from, to, source } => write!(
+                f,
+                "{op}: an input on {from} was copied to {to} (at {source}); copy it once, before, or make it there"
             ),
         }
     }

@@ -6,7 +6,7 @@ from tonnage import (
     data as data, debugging as debugging, dtypes as dtypes, errors as errors, experimental as experimental,
     init_scope as init_scope, inside_function as inside_function, is_tensor as is_tensor, keras as keras, linalg as linalg,
     math as math, memory as memory, module as module, nn as nn, profiler as profiler, random as random, signal as signal,
-    version as version
+    test as test, version as version
 )
 from tonnage._array import (
     broadcast_static_shape as broadcast_static_shape, broadcast_to as broadcast_to, cast as cast, concat as concat,

@@ -64,7 +64,7 @@ class Iterator:
         found = self._take()
         if found is _END:
             raise EndOfSequenceError(None, None, "End of sequence")
-        return found
+        return _in_scope(found)
 
     def get_next(self):
         """The next element; an error at the end."""
@@ -77,7 +77,7 @@ class Iterator:
         """The next element, or nothing at the end, as a :class:`tf.experimental.Optional`."""
         if not _t.is_symbolic():
             found = self._take()
-            return Optional(_t.to_tensor(found is not _END, None, None), None if found is _END else found)
+            return Optional(_t.to_tensor(found is not _END, None, None), None if found is _END else _in_scope(found))
         spec, types = self._static_types()
 
         def take(iterator):
@@ -143,6 +143,13 @@ class Iterator:
     def _planned_has_next(self):
         """Whether there is another element, as a value of the program."""
         return self._step(lambda iterator: [_t.to_tensor(iterator._has_next(), None, None)], [("bool", [])])[0]
+
+
+def _in_scope(element):
+    """The element on the device of the scope that takes it; it may have been made by another thread, outside."""
+    if not _t.in_device_scope():
+        return element
+    return _nest.map_structure(lambda leaf: _t.to_scope(leaf) if isinstance(leaf, _t.Tensor) else leaf, element)
 
 
 def _checked(element, spec):

@@ -51,6 +51,15 @@ pub fn level() -> Level {
 }
 
 impl Level {
+    /// How wide its vectors are, in bytes.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Level::Portable => 16,
+            Level::Avx2(_) => 32,
+            Level::Avx512(_) => 64,
+        }
+    }
+
     /// Every level that this machine has, lowest first. Results may be asked for at any of them.
     pub fn available() -> &'static [Level] {
         const ALL: [Level; 3] =

@@ -99,9 +99,9 @@ fn run(
                 return Ok(smallvec![made]);
             }
             let program = make(&call, aux)?;
-            tile_op::apply(op, &call, placed(op, args)?, &outputs, &program, mark)
+            tile_op::apply(op, &call, placed(op, args, mark)?, &outputs, &program, mark)
         }
-        Lower::Kernel => kernel::apply(op, &call, placed(op, args)?, &outputs, mark),
+        Lower::Kernel => kernel::apply(op, &call, placed(op, args, mark)?, &outputs, mark),
         // A graph as one op is planned as one.
         Lower::Composite(_) if !regions.is_empty() => {
             execute::region_op(op, args, attrs, regions, aux, mark)
@@ -121,16 +121,21 @@ fn run(
 }
 
 /// The device that an op runs on, and its inputs there.
-fn placed<'a>(op: &'static OpDef, args: Args<'a>) -> Result<(Ledger, Args<'a>)> {
+fn placed<'a>(op: &'static OpDef, args: Args<'a>, mark: Mark) -> Result<(Ledger, Args<'a>)> {
     let place = ledger_of(op.name, args.iter().map(Arg::array))?;
-    let args = beside_all(op, &place, args)?;
+    let args = beside_all(op, &place, args, mark)?;
     Ok((place, args))
 }
 
 /// Inputs as an op needs them that runs there.
-fn beside_all<'a>(op: &'static OpDef, place: &Ledger, mut args: Args<'a>) -> Result<Args<'a>> {
+fn beside_all<'a>(
+    op: &'static OpDef,
+    place: &Ledger,
+    mut args: Args<'a>,
+    mark: Mark,
+) -> Result<Args<'a>> {
     for arg in &mut args {
-        if let Some(array) = beside(op.name, place, arg.array())? {
+        if let Some(array) = beside(op.name, place, arg.array(), mark.source)? {
             *arg = Arg::Owned(array);
         }
     }
@@ -156,10 +161,15 @@ pub fn update(
             *target = target.copied(mark, op.name)?;
         }
         let place = target.storage().ledger().unwrap_or_else(default_ledger);
-        let args = beside_all(op, &place, args)?;
+        let args = beside_all(op, &place, args, mark)?;
         return kernel::update(op, &call, target, (place, args), mark);
     }
     let (Lower::Tile(make), true) = (op.lower, in_place) else {
+        // What is updated stays where it lies.
+        let args = match target.storage().ledger() {
+            Some(place) => beside_all(op, &place, args, mark)?,
+            None => args,
+        };
         let all = std::iter::once(Arg::Owned(target.clone())).chain(args).collect();
         let made = apply(op, all, attrs, &[], false, mark)?.swap_remove(0);
         // What is written is in memory from then on: a chain of updates would be computed at each read.
@@ -173,7 +183,7 @@ pub fn update(
     let domain: Sizes = target.sizes().into();
     let owner = owner(mark, op.name);
     let place = target.storage().ledger().unwrap_or_else(default_ledger);
-    let args = beside_all(op, &place, args)?;
+    let args = beside_all(op, &place, args, mark)?;
     // The value may be a view of other bytes, but not of these: nobody else holds them.
     let mut inputs = EagerInputs::of_update(place.clone(), target.layout().clone(), args);
     let (program, loads) = inputs.compose(op, &program, &domain, mark)?;

@@ -50,7 +50,7 @@ use crate::eager::{Arg, Args, Arrays};
 use crate::interrupt::{self, Stop};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{ByteRange, Lender};
-use crate::placement::{beside, ledger_of, uses_devices};
+use crate::placement::{all_beside, beside, ledger_of, uses_devices};
 use crate::pool::pool;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
@@ -114,7 +114,7 @@ pub fn execute_with(
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
     let ledger = ledger_of("function", inputs.iter())?;
-    let moved = beside_all(plan, &ledger, inputs)?;
+    let moved = beside_all(plan, &ledger, inputs, mark)?;
     let inputs = moved.as_deref().unwrap_or(inputs);
     let own = |kind| owner(Mark { kind, ..mark }, "function");
     // First of all: a disk without room is an error before anything has happened.
@@ -197,13 +197,18 @@ enum SpillPlace {
 }
 
 /// The inputs as a call needs them that runs there; nothing where they can stay as they are.
-fn beside_all(plan: &Plan, ledger: &Ledger, inputs: &[Array]) -> Result<Option<Vec<Array>>> {
+fn beside_all(
+    plan: &Plan,
+    ledger: &Ledger,
+    inputs: &[Array],
+    mark: Mark,
+) -> Result<Option<Vec<Array>>> {
     if !uses_devices() {
         return Ok(None);
     }
     let mut moved = inputs.to_vec();
     for ((array, moved), written) in inputs.iter().zip(&mut moved).zip(&plan.written) {
-        if let Some(copy) = beside("function", ledger, array)? {
+        if let Some(copy) = beside("function", ledger, array, mark.source)? {
             if *written {
                 let (op, left, right) = ("function", ledger.device(), Device::CPU);
                 return Err(ErrorKind::DeviceMismatch { op, left, right }.into());
@@ -394,7 +399,9 @@ pub(crate) fn region_op(
         });
     }
     let made = builder.emit(op, inputs, attrs.clone(), regions.to_vec(), aux)?;
-    let target = ledger_of(op.name, arrays.iter())?.backend().target();
+    let place = ledger_of(op.name, arrays.iter())?;
+    all_beside(op.name, &place, &mut arrays, mark.source)?;
+    let target = place.backend().target();
     let graph = Arc::new(lower(&builder.finish(&made)?, &*target)?);
     let mut seen = Vec::new();
     // What was moved in, and nobody else holds, may be overwritten.

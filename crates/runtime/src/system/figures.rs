@@ -22,8 +22,7 @@ pub fn resident() -> Option<Bytes> {
 /// Bytes that the machine has, or that our control group is allowed, whichever is less.
 #[cfg(unix)]
 pub fn machine_memory() -> Option<Bytes> {
-    let total = super::unix::physical_memory()?;
-    Some(group_limit().map_or(total, |allowed| allowed.min(total)))
+    group_limit().or_else(super::unix::physical_memory)
 }
 
 /// Bytes that the machine has.
@@ -32,19 +31,50 @@ pub fn machine_memory() -> Option<Bytes> {
     None
 }
 
-/// What our control group may use; there is no such file on other systems than Linux.
+/// Bytes that the machine could still give away, by what the system says: pages that nobody uses, and those that it can take back.
+#[cfg(target_os = "linux")]
+pub fn available_memory() -> Option<Bytes> {
+    available_in(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+/// Bytes that the machine could still give away.
+#[cfg(not(target_os = "linux"))]
+pub fn available_memory() -> Option<Bytes> {
+    None
+}
+
+#[cfg(target_os = "linux")]
+fn available_in(meminfo: &str) -> Option<Bytes> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Bytes::new(kib).checked_mul(1024)
+}
+
+/// What a container may use; there is none on other systems than Linux, and often none there.
+#[cfg(not(unix))]
+pub fn group_limit() -> Option<Bytes> {
+    None
+}
+
+/// What our control group may use, that of a container; there is no such file on other systems than Linux.
 #[cfg(unix)]
-fn group_limit() -> Option<Bytes> {
+pub fn group_limit() -> Option<Bytes> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    limit_files(&groups)
-        .iter()
-        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok())
-        .map(Bytes::new)
-        .min()
+    let files = limit_files(&groups);
+    let texts = files.iter().filter_map(|path| std::fs::read_to_string(path).ok());
+    least_limit(texts, super::unix::physical_memory()?)
+}
+
+/// The least of some limits. One of "max" is no number and thereby none, and so is one that the machine never reaches: older systems
+/// write a large number where there is none.
+#[cfg(unix)]
+fn least_limit(texts: impl Iterator<Item = String>, machine: Bytes) -> Option<Bytes> {
+    let limits = texts.filter_map(|text| text.trim().parse().ok()).map(Bytes::new);
+    limits.min().filter(|limit| *limit < machine)
 }
 
 /// The files that may hold a limit. A container sees its own group at the root of the tree, whatever
-/// its name outside; a session sees it at its path. A limit of "max" is no number and thereby none.
+/// its name outside; a session sees it at its path.
 #[cfg(unix)]
 fn limit_files(groups: &str) -> Vec<String> {
     let mut files = Vec::new();
@@ -78,6 +108,26 @@ mod tests {
                 "/sys/fs/cgroup/user/memory.max",
             ]
         );
+    }
+
+    #[test]
+    fn a_limit_is_the_least_number_that_the_machine_can_reach() {
+        let least =
+            |texts: &[&str]| least_limit(texts.iter().map(|t| (*t).into()), Bytes::new(100));
+        assert_eq!(least(&["max\n", "70\n", "80\n"]), Some(Bytes::new(70)));
+        for none in [&[][..], &["max\n"], &["9223372036854771712\n"], &["100\n", "-1\n"]] {
+            assert_eq!(least(none), None, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_available_is_read_from_its_line_and_nowhere_else() {
+        let text = "MemTotal:       16 kB\nMemFree:         3 kB\nMemAvailable:    8 kB\n";
+        assert_eq!(available_in(text), Some(Bytes::new(8192)));
+        for text in ["", "MemFree: 3 kB\n", "MemAvailable: 8\n", "MemAvailable: x kB\n"] {
+            assert_eq!(available_in(text), None, "{text}");
+        }
+        assert!(available_memory().unwrap() <= super::super::unix::physical_memory().unwrap());
     }
 
     #[test]

@@ -44,6 +44,11 @@ pub(super) fn load() -> Result<Option<Machine>, String> {
     read(&folder, &cpu(), pool().threads())
 }
 
+/// The file that figures are saved in, whether it is there or not.
+pub(super) fn path() -> Option<PathBuf> {
+    folder().map(|folder| folder.join(NAME))
+}
+
 fn write(folder: &Path, text: &str) -> Result<(), String> {
     std::fs::create_dir_all(folder)
         .map_err(|e| format!("{} could not be written: {e}", folder.display()))?;

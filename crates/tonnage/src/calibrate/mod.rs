@@ -10,8 +10,10 @@
 mod file;
 mod measure;
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use serde::Serialize;
 use tonnage_core::Result;
 use tonnage_core::error::bad_argument;
 use tonnage_plan::Machine;
@@ -45,6 +47,46 @@ pub fn calibrate() -> Result<Machine> {
         notices::give(&Notice::Calibration { why });
     }
     Ok(machine)
+}
+
+/// The figures that were saved for this machine.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+#[non_exhaustive]
+pub enum SavedFigures {
+    /// They are there, and budgets are planned with them.
+    Used {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        figures: Machine,
+    },
+    /// There are none.
+    None {
+        /// The file that they would be in; `None` where there is no folder for caches.
+        path: Option<PathBuf>,
+    },
+    /// They are of another version, processor or number of threads.
+    Other {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be used.
+    Unusable {
+        /// Which file, and why.
+        why: String,
+    },
+}
+
+/// What was saved by [`calibrate`] on this machine, in this process or in an earlier one.
+pub(crate) fn saved_figures() -> SavedFigures {
+    let path = file::path();
+    match (file::load(), path) {
+        (Ok(Some(figures)), Some(path)) => SavedFigures::Used { path, figures },
+        (Ok(_), Some(path)) if path.exists() => SavedFigures::Other { path },
+        (Ok(_), path) => SavedFigures::None { path },
+        (Err(why), _) => SavedFigures::Unusable { why },
+    }
 }
 
 /// Whether the figures of this machine were looked for in a context.

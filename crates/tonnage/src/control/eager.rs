@@ -14,7 +14,7 @@ use tonnage_ops::state::assign::ASSIGN;
 use tonnage_plan::{PlanOptions, lower};
 use tonnage_runtime::Array;
 use tonnage_runtime::execute;
-use tonnage_runtime::placement::ledger_of;
+use tonnage_runtime::placement::{all_beside, ledger_of};
 use tonnage_runtime::random::next_key;
 
 use crate::dispatch::{self, OpContext, TensorArg, TensorArgs};
@@ -93,7 +93,7 @@ fn at_once(
             RegionInput::Written(..) => None,
         })
         .collect();
-    let mut held = LockedVariables::take(&variables, &others)?;
+    let mut held = LockedVariables::take(&variables, &others, mark.source)?;
     // Those that nobody else holds are the call's to overwrite.
     drop(others);
     let mut taken = held.arrays().into_iter();
@@ -130,7 +130,9 @@ fn at_once(
         let inputs = vec![before.clone(), made[*output].clone()];
         outputs.push(builder.apply(&ASSIGN, inputs, Attrs::None)?);
     }
-    let target = ledger_of(op.name, arrays.iter())?.backend().target();
+    let place = ledger_of(op.name, arrays.iter())?;
+    all_beside(op.name, &place, &mut arrays, mark.source)?;
+    let target = place.backend().target();
     let graph = Arc::new(lower(&builder.finish(&outputs)?, &*target)?);
     let mut seen = Vec::new();
     let specs: Vec<_> = arrays

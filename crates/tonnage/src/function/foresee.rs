@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use tonnage_core::{Bytes, Device, Result, TensorType};
+use tonnage_core::{Bytes, Result, TensorType};
 use tonnage_plan::{InputSpec, Plan, Price};
 use tonnage_runtime::execute::{Headroom, Specs};
-use tonnage_runtime::placement::{ledger_of, uses_devices};
+use tonnage_runtime::placement::{is_elsewhere, ledger_of, uses_devices};
 use tonnage_runtime::{Array, Ledger, host_ledger};
 
 use super::cache::{HasProgram, TraceCache};
@@ -26,7 +26,7 @@ impl TracedProgram {
     ) -> Result<Arc<Plan>> {
         let settled = lock(cache).is_settled();
         let (key, inputs) = self.foreseen(arguments, moved, settled)?;
-        let place = ledger_of("function", inputs.iter())?;
+        let place = self.place(arguments)?;
         CachedPlans { program: self, cache }.plan(key, Headroom::left(&place, &inputs))
     }
 
@@ -69,35 +69,38 @@ impl TracedProgram {
         moved: bool,
         settled: bool,
     ) -> Result<(PlanKey, Vec<Array>)> {
-        let (mut key, mut specs) = (PlanKey::of(self, Device::CPU), Specs::default());
-        let mut inputs: Vec<Array> = Vec::new();
-        let place = self.place(arguments)?;
-        key.device = place.device();
-        let contiguous = |ty: &TensorType, op, donated| -> Result<InputSpec> {
-            Ok(InputSpec::contiguous(ty, op, donated)?.in_block(place.block(ty.bytes(op)?)))
-        };
+        // Each input: what it will be, and whether the call may overwrite it.
+        let mut foreseen: Vec<(Foreseen, bool)> = Vec::new();
         for tensor in arguments {
-            key.specs.push(match tensor.spec_type() {
-                Some(ty) => contiguous(ty, "plan", moved)?,
+            foreseen.push(match tensor.spec_type() {
+                Some(ty) => (Foreseen::Copy(ty.clone()), moved),
                 None => {
                     let array = tensor.array("plan")?;
-                    inputs.push(array.clone());
-                    specs.of(array, moved && array.is_whole())
+                    (Foreseen::AsIs(array.clone()), moved && array.is_whole())
                 }
             });
         }
         for tensor in &self.captured {
-            let array = tensor.array("a captured tensor")?;
-            inputs.push(array.clone());
-            key.specs.push(specs.of(array, false));
+            foreseen.push((Foreseen::AsIs(tensor.array("a captured tensor")?.clone()), false));
         }
         for (variable, written) in &self.variables {
-            key.specs.push(match variable.foreseen(*written, settled)? {
-                Foreseen::AsIs(array) => {
-                    inputs.push(array.clone());
-                    specs.of(&array, false)
+            foreseen.push((variable.foreseen(*written, settled)?, false));
+        }
+        let inputs: Vec<Array> = foreseen.iter().filter_map(|(input, _)| input.array()).collect();
+        let place = self.place(arguments)?;
+        let (mut key, mut specs) = (PlanKey::of(self, place.device()), Specs::default());
+        let contiguous = |ty: &TensorType, donated| -> Result<InputSpec> {
+            let spec = InputSpec::contiguous(ty, "plan", donated)?;
+            Ok(spec.in_block(place.block(ty.bytes("plan")?)))
+        };
+        for (input, donated) in &foreseen {
+            key.specs.push(match input {
+                // A copy on the call's device is close together, however this one lies.
+                Foreseen::AsIs(array) if is_elsewhere(&place, array) => {
+                    contiguous(&array.ty(), *donated)?
                 }
-                Foreseen::Copy(ty) => contiguous(&ty, "variable", false)?,
+                Foreseen::AsIs(array) => specs.of(array, *donated),
+                Foreseen::Copy(ty) => contiguous(ty, *donated)?,
             });
         }
         Ok((key, inputs))

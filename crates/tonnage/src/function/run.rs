@@ -7,7 +7,7 @@ use tonnage_core::{Bytes, ErrorKind, Kind, Mark, Result, Source};
 use tonnage_plan::{Allowed, OutputPlan, Plan};
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::{Headroom, Measured, Specs};
-use tonnage_runtime::placement::{default_ledger, ledger_of};
+use tonnage_runtime::placement::{all_beside, default_ledger, ledger_of};
 use tonnage_runtime::random::next_key;
 use tonnage_runtime::{Array, execute};
 
@@ -62,7 +62,7 @@ impl TracedProgram {
         }
         let mut key = PlanKey::of(self, default_ledger().device());
         let mut specs = Specs::default();
-        for array in self.inputs(Vec::new(), Vec::new())? {
+        for array in self.inputs(Vec::new())? {
             key.specs.push(specs.of(&array, false));
         }
         let plan = PlanChoice { program: self, key: &key }.unlimited()?;
@@ -84,10 +84,12 @@ impl TracedProgram {
     ) -> Result<(Arrays, Ran)> {
         // Before the inputs are shared with anything here.
         let given: smallvec::SmallVec<[bool; 8]> = arguments.iter().map(Array::is_sole).collect();
+        let mut inputs = self.inputs(arguments).map_err(|e| e.at(source))?;
         let mut held =
-            LockedVariables::take(&self.variables, &arguments).map_err(|e| e.at(source))?;
-        let inputs = self.inputs(arguments, held.arrays()).map_err(|e| e.at(source))?;
+            LockedVariables::take(&self.variables, &inputs, source).map_err(|e| e.at(source))?;
+        inputs.extend(held.arrays());
         let place = ledger_of("function", inputs.iter()).map_err(|e| e.at(source))?;
+        all_beside("function", &place, &mut inputs, source).map_err(|e| e.at(source))?;
         let (mut key, mut specs) = (PlanKey::of(self, place.device()), Specs::default());
         for (i, array) in inputs.iter().enumerate() {
             let donated = given.get(i).copied().unwrap_or(false);
@@ -113,12 +115,11 @@ impl TracedProgram {
         Ok((made, ran))
     }
 
-    /// The inputs of a call, from the arguments and the variables' values.
-    fn inputs(&self, mut inputs: Vec<Array>, variables: Vec<Array>) -> Result<Vec<Array>> {
+    /// The inputs of a call but for the variables' values: the arguments and what was captured.
+    fn inputs(&self, mut inputs: Vec<Array>) -> Result<Vec<Array>> {
         for tensor in &self.captured {
             inputs.push(tensor.array("a captured tensor")?.clone());
         }
-        inputs.extend(variables);
         Ok(inputs)
     }
 }

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::sync::MutexGuard;
 
-use tonnage_core::Result;
+use tonnage_core::{Result, Source};
 use tonnage_runtime::placement::{ledger_of, uses_devices};
 use tonnage_runtime::{Array, Ledger, host_ledger};
 
@@ -66,6 +66,7 @@ impl<'v> LockedVariables<'v> {
     pub fn take(
         variables: &'v [(Variable, bool)],
         others: &[Array],
+        source: Source,
     ) -> Result<LockedVariables<'v>> {
         // A first value that is still to come may be made of other variables: before any of them is held.
         for (variable, _) in variables {
@@ -79,7 +80,7 @@ impl<'v> LockedVariables<'v> {
         for i in order {
             let (variable, writes) = &variables[i];
             let mut state = variable.free_state()?;
-            found[i] = Some(variable.for_call(&mut state, *writes, &place)?);
+            found[i] = Some(variable.for_call(&mut state, *writes, &place, source)?);
             if *writes {
                 written.push((position(i), variable, state));
             }

@@ -18,7 +18,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, ErrorKind, Kind, Mark, OpDef, Result, Source, TensorType};
 use tonnage_ops::{math, state};
 use tonnage_runtime::eager::{self, Arg};
-use tonnage_runtime::placement::{beside, in_scope};
+use tonnage_runtime::placement::{follows, in_scope};
 use tonnage_runtime::{Array, Ledger, Owner};
 
 use crate::delta::{Delta, DeltaParts};
@@ -103,6 +103,16 @@ pub(crate) enum Foreseen {
     AsIs(Array),
     /// In bytes of its own that do not exist yet.
     Copy(TensorType),
+}
+
+impl Foreseen {
+    /// The array, where there is one.
+    pub fn array(&self) -> Option<Array> {
+        match self {
+            Foreseen::AsIs(array) => Some(array.clone()),
+            Foreseen::Copy(_) => None,
+        }
+    }
 }
 
 impl Variable {
@@ -394,13 +404,21 @@ impl Variable {
     }
 
     /// The array for a planned call; one that is to be written is resident and the variable's alone.
-    fn for_call(&self, state: &mut VariableState, written: bool, place: &Ledger) -> Result<Array> {
+    fn for_call(
+        &self,
+        state: &mut VariableState,
+        written: bool,
+        place: &Ledger,
+        source: Source,
+    ) -> Result<Array> {
         match state {
             VariableState::Holds(array, _) if self.0.in_files => Ok(self.shown(array)),
             VariableState::Holds(array, _) => {
-                let elsewhere = || matches!(beside("variable", place, array), Ok(Some(_)));
-                if written && (array.as_recipe().is_some() || !array.is_sole() || elsewhere()) {
-                    *array = array.copied_as(place, self.owner())?;
+                if written {
+                    let elsewhere = follows("function", place, array, source)?;
+                    if elsewhere || array.as_recipe().is_some() || !array.is_sole() {
+                        *array = array.copied_as(place, self.owner())?;
+                    }
                 }
                 Ok(array.clone())
             }

@@ -12,4 +12,5 @@
 mod common;
 mod every_op;
 mod programs;
+mod soft;
 mod training;

@@ -6,6 +6,7 @@ import numpy as np
 
 from ... import _nest
 from ... import _tonnage as _t
+from ...config import device
 
 
 def unpack(data):
@@ -63,10 +64,10 @@ def arrays(value):
 
 
 def tensor(value):
-    """A batch as a tensor, floats as float32."""
+    """A batch as a tensor, floats as float32, on the device of the scope."""
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
         value = value.astype(np.float32)
-    return _t.to_tensor(value, None, None)
+    return _t.to_scope(_t.to_tensor(value, None, None))
 
 
 class Arrays:
@@ -113,8 +114,10 @@ def _rows(array, rows):
         return tensor(array[rows])
     if isinstance(rows, slice):
         whole = rows.start == 0 and rows.stop == array.lengths[0] if isinstance(array, _t.Tensor) else False
-        return array if whole else array[rows]
-    return _t.gather(array, rows, 0, 0)
+        return tensor(array if whole else array[rows])
+    with device(array.device):  # the rows' numbers beside the array
+        rows = _t.to_tensor(rows, None, None)
+    return tensor(_t.gather(array, rows, 0, 0))
 
 
 def weighted(batch, class_weight):

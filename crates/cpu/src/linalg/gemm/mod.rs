@@ -281,6 +281,11 @@ where
     run_at(GemmLevel::best(), whole, size, a, b, c, epilogue, scratch, workers)
 }
 
+/// The unit for products of matrices that this machine has and that kernels use, by its name.
+pub fn matrix_unit() -> Option<&'static str> {
+    kernel::GemmLevel::best().has_bf16_dot().then_some("AMX (bf16)")
+}
+
 /// Products by the instructions of a lower level, for tests.
 #[doc(hidden)]
 pub mod forced {

@@ -1,0 +1,6 @@
+"""Written by python/tools/stubs.py; change that, or the package, not this."""
+
+from typing import Any
+
+def gpu_device_name() -> str: ...
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool: ...
