@@ -193,8 +193,8 @@ pub fn update(
     let mut lender = Lender::new(place.backend());
     let out = exactly(range(&mut lender, bytes.buffer_mut()?), &types[0], op.name)?;
     let lent = pins.lend(&mut lender)?;
-    let loads =
-        EagerLoads { program: &program, loads, layouts: &inputs.layouts, in_place: Some(0) };
+    let (layouts, in_place) = (&inputs.layouts[..], Some(0));
+    let loads = EagerLoads { program: &program, loads, layouts, in_place, stops: false };
     loads.launch(op, &domain, (op.cost)(&call), &mut lender, &lent, (&[out], 1))
 }
 

@@ -79,7 +79,7 @@ pub(super) fn apply(
         true => Cost::default(),
         false => (op.cost)(call),
     };
-    let loads = EagerLoads { program, loads, layouts: &inputs.layouts, in_place };
+    let loads = EagerLoads { program, loads, layouts: &inputs.layouts, in_place, stops: true };
     loads.launch(op, &domain, cost, &mut lender, &lent, (&writes, outputs.len()))?;
     drop(lender);
     buffers
@@ -98,6 +98,8 @@ pub(super) struct EagerLoads<'a> {
     pub layouts: &'a [Layout],
     /// The input whose bytes are the first output's.
     pub in_place: Option<usize>,
+    /// Whether it may be stopped before its end: an update may not.
+    pub stops: bool,
 }
 
 impl EagerLoads<'_> {
@@ -138,7 +140,7 @@ impl EagerLoads<'_> {
                 None => return Err(bad_layout(op)),
             });
         }
-        let stop = op_stop(cost);
+        let stop = if self.stops { op_stop(cost) } else { None };
         let launch = TileLaunch {
             program: self.program,
             domain,
