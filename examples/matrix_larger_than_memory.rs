@@ -5,7 +5,7 @@
 //!     the file has f32[16384, 64], which is 4.00 MiB; the limit is 1.00 MiB
 //!     the largest norm of a row is 11.43; at most ... were in use
 //!     by rows of 1024 it is 11.43; at most ... were in use
-//!     all at once: never fits: input file asked for 4.00 MiB with 0 B in use; the most there can be is 1.00 MiB; ...
+//!     all at once: never fits: input file asked for 4.00 MiB with 0 B in use on cpu:0; the most there can be is 1.00 MiB; ...
 
 use tonnage::io::{FileTensor, save_npy};
 use tonnage::{Bytes, DType, Elementwise, Result, Tensor, function, memory, random_normal, set_seed};
