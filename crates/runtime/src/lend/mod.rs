@@ -42,6 +42,7 @@ use region::not_host;
 /// let mut lent = lender.lend(&[x], &[y])?;
 /// let to = lent.writes.remove(0).into_bytes()?;
 /// to.copy_from_slice(lent.reads[0].bytes()?);
+/// drop(lent);
 /// assert_eq!(lender.lend(&[y], &[])?.reads[0].bytes()?, [1; 8]);
 /// # Ok::<(), tonnage_core::Error>(())
 /// ```
