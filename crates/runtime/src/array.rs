@@ -211,9 +211,9 @@ impl Array {
             Some(Ok(bytes)) => buffer.copy_in(0, &bytes[first..first + buffer.len()])?,
             _ if ledger.is_host() => self.copy_to(buffer.bytes_mut()?)?,
             _ => {
-                let mut host = vec![0; buffer.len()];
-                self.copy_to(&mut host)?;
-                buffer.copy_in(0, &host)?;
+                let mut host = staging(buffer.len(), what)?;
+                self.copy_to(host.bytes_mut()?)?;
+                buffer.copy_in(0, host.bytes()?)?;
             }
         }
         Ok(Array::from_buffer(buffer, self.0.dtype, layout))
@@ -266,10 +266,10 @@ impl Array {
         let bytes = match buffer.is_host() {
             true => buffer.bytes()?,
             false => {
-                let mut copy = vec![0; buffer.len()];
-                buffer.copy_out(0, &mut copy)?;
+                let mut copy = staging(buffer.len(), "read")?;
+                buffer.copy_out(0, copy.bytes_mut()?)?;
                 whole = copy;
-                &whole[..]
+                whole.bytes()?
             }
         };
         let mut chunks = out.chunks_exact_mut(size);
@@ -280,6 +280,11 @@ impl Array {
         });
         Ok(())
     }
+}
+
+/// Host memory for bytes between a device and somewhere else.
+fn staging(len: usize, what: &'static str) -> Result<Buffer> {
+    Buffer::obtain(&host_ledger(), Bytes::of(len), Owner::new(Kind::Staging, what))
 }
 
 /// The owner of what an op makes.

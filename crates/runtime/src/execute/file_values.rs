@@ -24,7 +24,7 @@ use super::{execute_with, missing, plan_once};
 use crate::array::Array;
 use crate::backend::{KernelInput, ReadSource, Reads, RowsToFile, TileToFile};
 use crate::lend::Lender;
-use crate::machine::target;
+use crate::placement::{all_beside, ledger_of};
 use crate::spill::FileValue;
 
 /// Where values go that outlive the call in files, as its plan numbers them.
@@ -141,10 +141,12 @@ fn file_value(
     let made = make(&mut builder, values)?;
     let attrs = as_it_is(made.ty().dtype);
     let stored = builder.apply(&STORE, vec![made], attrs)?;
-    let target = target();
+    let mut arrays: Vec<Array> = inputs.iter().map(|array| (*array).clone()).collect();
+    let place = ledger_of("file", arrays.iter())?;
+    all_beside("file", &place, &mut arrays, mark.source)?;
+    let target = place.backend().target();
     let graph = Arc::new(lower(&builder.finish(&[stored])?, &*target)?);
     let mut specs = Specs::default();
-    let arrays: Vec<Array> = inputs.iter().map(|array| (*array).clone()).collect();
     let all: Vec<_> = arrays.iter().map(|array| specs.of(array, false)).collect();
     let plan = plan_once(&graph, &all, PlanOptions::new(target), &arrays)?;
     // Nothing in it draws: the program's own random numbers are the same whether a value is stored in a file or not.

@@ -40,7 +40,7 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
-use tonnage_core::{Device, Emit, Kind, ValueId};
+use tonnage_core::{Emit, Kind, ValueId};
 use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, lower};
 
 use crate::arena::Arena;
@@ -50,7 +50,7 @@ use crate::eager::{Arg, Args, Arrays};
 use crate::interrupt::{self, Stop};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{ByteRange, Lender};
-use crate::placement::{all_beside, beside, ledger_of, uses_devices};
+use crate::placement::{all_beside, ledger_of};
 use crate::pool::pool;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
@@ -106,7 +106,7 @@ pub fn execute(
     execute_with(plan, inputs, (key, &InputGenerators::new()), mark)
 }
 
-/// Runs a plan that was made for [`Specs`]: the inputs bring what it left open.
+/// Runs a plan that was made for [`Specs`]: the inputs bring what it left open, and lie on one device or nowhere.
 pub fn execute_with(
     plan: &Plan,
     inputs: &[Array],
@@ -114,8 +114,6 @@ pub fn execute_with(
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
     let ledger = ledger_of("function", inputs.iter())?;
-    let moved = beside_all(plan, &ledger, inputs, mark)?;
-    let inputs = moved.as_deref().unwrap_or(inputs);
     let own = |kind| owner(Mark { kind, ..mark }, "function");
     // First of all: a disk without room is an error before anything has happened.
     let spill = match (plan.disk.is_zero(), ledger.is_host()) {
@@ -194,29 +192,6 @@ pub fn execute_with(
 enum SpillPlace {
     File(SpillFile),
     Host(HostSpill),
-}
-
-/// The inputs as a call needs them that runs there; nothing where they can stay as they are.
-fn beside_all(
-    plan: &Plan,
-    ledger: &Ledger,
-    inputs: &[Array],
-    mark: Mark,
-) -> Result<Option<Vec<Array>>> {
-    if !uses_devices() {
-        return Ok(None);
-    }
-    let mut moved = inputs.to_vec();
-    for ((array, moved), written) in inputs.iter().zip(&mut moved).zip(&plan.written) {
-        if let Some(copy) = beside("function", ledger, array, mark.source)? {
-            if *written {
-                let (op, left, right) = ("function", ledger.device(), Device::CPU);
-                return Err(ErrorKind::DeviceMismatch { op, left, right }.into());
-            }
-            *moved = copy;
-        }
-    }
-    Ok(Some(moved))
 }
 
 /// Runs a frame beside a disk lane, whose thread ends with it; what was written to the file.
