@@ -63,10 +63,16 @@ impl Buffer {
     /// Where they are a device's.
     #[inline]
     pub fn bytes(&self) -> Result<&[u8]> {
-        match self.block.bytes() {
-            Some(bytes) => Ok(&bytes[..self.len]),
+        match self.host_bytes() {
+            Some(bytes) => Ok(bytes),
             None => Err(self.not_host()),
         }
+    }
+
+    /// The bytes, where they are in host memory.
+    #[inline]
+    pub(crate) fn host_bytes(&self) -> Option<&[u8]> {
+        self.block.bytes().map(|bytes| &bytes[..self.len])
     }
 
     /// The bytes, which are in host memory, to write.
@@ -75,7 +81,7 @@ impl Buffer {
     /// Where they are a device's.
     #[inline]
     pub fn bytes_mut(&mut self) -> Result<&mut [u8]> {
-        if self.block.memory().is_some() {
+        if !self.block.is_host() {
             return Err(self.not_host());
         }
         let len = self.len;
@@ -153,7 +159,7 @@ impl Buffer {
 
     /// Whether they are in host memory.
     pub(crate) fn is_host(&self) -> bool {
-        self.block.memory().is_none()
+        self.block.is_host()
     }
 
     /// How many bytes were asked for.

@@ -93,6 +93,7 @@ impl Context {
     }
 
     /// The one that this thread uses.
+    #[inline]
     pub fn current() -> Context {
         match own() {
             Some(state) => Context(Handle::Own(state)),
@@ -157,6 +158,7 @@ impl Context {
     }
 
     /// Switches that are looked at often.
+    #[inline]
     pub fn settings(&self) -> &Settings {
         &self.state().settings
     }
@@ -197,6 +199,14 @@ impl Context {
 /// The ledger of host memory in the context that this thread uses.
 #[inline]
 pub fn host_ledger() -> Ledger {
+    match PROCESS.host.get() {
+        Some(ledger) if !ENTERED.load(Ordering::Relaxed) => ledger.clone(),
+        _ => current_host_ledger(),
+    }
+}
+
+#[cold]
+fn current_host_ledger() -> Ledger {
     Context::current().host_ledger().clone()
 }
 

@@ -43,9 +43,41 @@ pub fn derived(call: [u32; 2], number: u32) -> [u32; 2] {
 
 /// A key that was not drawn before.
 pub fn next_key() -> [u32; 2] {
+    draw().words()
+}
+
+/// A key that was not drawn before, computed where it is used: most calls draw one and make no random number.
+pub fn draw() -> RunKey {
     let context = Context::current();
     let mut state = context.random();
-    let words = philox::block(state.seed, [state.drawn as u32, (state.drawn >> 32) as u32, 1, 0]);
+    let key = RunKey::Drawn { seed: state.seed, number: state.drawn };
     state.drawn += 1;
-    [words[0], words[1]]
+    key
+}
+
+/// The key of a run.
+#[derive(Debug, Clone, Copy)]
+pub enum RunKey {
+    /// The words that it is made of.
+    Words([u32; 2]),
+    /// That of a number, in the order in which a seed's keys are drawn.
+    Drawn {
+        /// The seed.
+        seed: [u32; 2],
+        /// How many were drawn before.
+        number: u64,
+    },
+}
+
+impl RunKey {
+    /// The words that it is made of.
+    pub fn words(self) -> [u32; 2] {
+        match self {
+            RunKey::Words(words) => words,
+            RunKey::Drawn { seed, number } => {
+                let words = philox::block(seed, [number as u32, (number >> 32) as u32, 1, 0]);
+                [words[0], words[1]]
+            }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Where a load reads from, and how a tile of it is brought into a register.
 
+use std::borrow::Cow;
+
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Distribution, Generator, Key};
@@ -27,7 +29,7 @@ pub enum Read<'a> {
 #[derive(Debug, Clone)]
 pub struct TileSource<'a> {
     /// Over the domain's sizes; of bits, which lie in the domain's order: unused.
-    pub layout: Layout,
+    pub layout: Cow<'a, Layout>,
     /// What is read.
     pub read: Read<'a>,
 }

@@ -3,6 +3,8 @@
 //! A tile that follows memory is one read of 4 KiB straight into its register, so a pass over a file of any size takes no
 //! memory but the registers.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 use tonnage_core::error::Result;
 use tonnage_core::recipe::{Elements, Generator};
@@ -58,7 +60,7 @@ pub fn file_order(program: &TileProgram, sources: &[TileSource]) -> Option<FileO
     let stored = sources
         .iter()
         .filter(|source| matches!(source.read, Read::Generator(Generator::Stored { .. })));
-    FileOrder::of(program, stored.map(|source| &source.layout))
+    FileOrder::of(program, stored.map(|source| &*source.layout))
 }
 
 /// What is read, in that order.
@@ -67,7 +69,7 @@ pub fn reordered<'a>(
     sources: &[TileSource<'a>],
 ) -> SmallVec<[TileSource<'a>; 4]> {
     let source = |source: &TileSource<'a>| TileSource {
-        layout: order.layout(&source.layout),
+        layout: Cow::Owned(order.layout(&source.layout)),
         read: source.read,
     };
     sources.iter().map(source).collect()

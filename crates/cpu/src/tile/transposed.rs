@@ -53,6 +53,9 @@ pub(super) struct TransposedBlocks<'a> {
 impl<'a> TransposedBlocks<'a> {
     /// The cut of a program that reads something transposed, in a domain that is worth it.
     pub fn of(ready: &'a Ready<'_>, domain: &[usize]) -> Option<TransposedBlocks<'a>> {
+        if ready.loads.is_empty() {
+            return None;
+        }
         let count: usize = domain.iter().product();
         let bits = ready.program.stores.iter().any(|(_, form)| *form == Form::Bits);
         if count < WORTHWHILE || bits {

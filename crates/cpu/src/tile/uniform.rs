@@ -1,5 +1,7 @@
 //! A program whose inputs are the same everywhere: what it gives, without a tensor.
 
+use std::borrow::Cow;
+
 use bytemuck::{bytes_of, bytes_of_mut};
 use smallvec::SmallVec;
 use tonnage_core::layout::{Layout, Strides};
@@ -61,7 +63,10 @@ pub fn uniform(program: &TileProgram, domain: &[usize], inputs: &[Scalar]) -> Op
                 Form::Elements(dtype) => dtype.size(),
                 Form::Bits => 0,
             };
-            TileSource { layout: layout.clone(), read: Read::Slice(&bytes_of(bits)[..size]) }
+            TileSource {
+                layout: Cow::Borrowed(&layout),
+                read: Read::Slice(&bytes_of(bits)[..size]),
+            }
         })
         .collect();
     let mut out = [0u64; 512];

@@ -32,7 +32,10 @@ fn large_results_are_those_of_small_ones() {
     let (mut wide, mut narrow) = (vec![0f32; COUNT], vec![0u16; COUNT]);
     let made = |x: &[f32], wide: &mut [f32], narrow: &mut [u16]| {
         let layout = Layout::contiguous([x.len()].as_slice());
-        let source = TileSource { layout, read: Read::Slice(bytemuck::cast_slice(x)) };
+        let source = TileSource {
+            layout: std::borrow::Cow::Owned(layout),
+            read: Read::Slice(bytemuck::cast_slice(x)),
+        };
         let outputs = &mut [bytemuck::cast_slice_mut(wide), bytemuck::cast_slice_mut(narrow)];
         run(&program, &[x.len()], &[source], outputs, &mut [], &Alone).unwrap();
     };

@@ -65,7 +65,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     fn capacity(&self) -> Option<Bytes>;
 
     /// Runs a tile program.
-    fn tile(&self, launch: TileLaunch<'_>, regions: Regions<'_>) -> Result<()>;
+    fn tile(&self, launch: &TileLaunch<'_>, regions: Regions<'_>) -> Result<()>;
 
     /// Runs a kernel; the sizes of its outputs, as it decided them.
     fn kernel(
@@ -139,7 +139,7 @@ pub struct TileLaunch<'a> {
     /// What its loads read.
     pub loads: &'a [ReadSource],
     /// How that lies.
-    pub layouts: SmallVec<[Layout; 4]>,
+    pub layouts: SmallVec<[&'a Layout; 4]>,
     /// How many outputs there are.
     pub outputs: usize,
     /// What it takes, to decide on threads.
@@ -221,9 +221,9 @@ pub struct RowsToFile<'a> {
 }
 
 /// How what the loads of a planned program read lies.
-pub fn load_layouts(run: &TileRun) -> impl Iterator<Item = Layout> + '_ {
+pub fn load_layouts(run: &TileRun) -> impl Iterator<Item = &Layout> {
     run.reads.iter().map(|read| {
         let (TileRead::Generator(_, layout) | TileRead::Input(_, layout)) = read;
-        layout.clone()
+        layout
     })
 }

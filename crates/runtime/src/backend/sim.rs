@@ -205,10 +205,9 @@ impl Work {
             Work::Tile { program, domain, loads, layouts, outputs, cost } => {
                 let (program, domain, loads) = (&program, &domain[..], &loads[..]);
                 let stop = None;
-                CPU.tile(
-                    TileLaunch { program, domain, loads, layouts, outputs, cost, stop },
-                    regions,
-                )
+                let layouts = layouts.iter().collect();
+                let launch = TileLaunch { program, domain, loads, layouts, outputs, cost, stop };
+                CPU.tile(&launch, regions)
             }
             Work::Kernel { op, attrs, inputs, outputs, epilogue, cost } => {
                 let (attrs, decides, stop) = (&attrs, false, None);
@@ -317,12 +316,12 @@ impl Backend for Sim {
         CPU.capacity()
     }
 
-    fn tile(&self, launch: TileLaunch<'_>, regions: Regions<'_>) -> Result<()> {
+    fn tile(&self, launch: &TileLaunch<'_>, regions: Regions<'_>) -> Result<()> {
         let work = Work::Tile {
             program: launch.program.clone(),
             domain: launch.domain.into(),
             loads: launch.loads.to_vec(),
-            layouts: launch.layouts,
+            layouts: launch.layouts.iter().map(|layout| (*layout).clone()).collect(),
             outputs: launch.outputs,
             cost: launch.cost,
         };

@@ -50,18 +50,21 @@ pub(super) fn apply(
     let Some(direct) = tile::direct(op, call)? else { return Ok(None) };
     // Bytes that several inputs share are looked at once: a second look would wait behind a thread that waits to
     // write them out.
-    let first = |i: usize| (0..i).find(|j| args[*j].array().shares_bytes(args[i].array()));
-    let guards: [_; MOST] = std::array::from_fn(|i| match args.get(i) {
-        Some(arg) if first(i).is_none() => Some(arg.array().storage().read()),
-        _ => None,
-    });
+    let mut guards: [_; MOST] = [None, None, None];
+    let mut first = [0; MOST];
+    for (i, arg) in args.iter().enumerate() {
+        first[i] = (0..i).find(|j| args[*j].array().shares_bytes(arg.array())).unwrap_or(i);
+        if first[i] == i {
+            guards[i] = Some(arg.array().storage().read());
+        }
+    }
     let mut inputs: [&[u8]; MOST] = [&[]; MOST];
     for (i, arg) in args.iter().enumerate() {
-        let guard = guards[first(i).unwrap_or(i)].as_deref();
+        let guard = guards[first[i]].as_deref();
         let Some(StorageState::Resident(buffer, _)) = guard else { return Ok(None) };
         let (layout, size) = (arg.array().layout(), arg.array().dtype().size());
         let start = layout.offset * size;
-        let Ok(bytes) = buffer.bytes() else { return Ok(None) };
+        let Some(bytes) = buffer.host_bytes() else { return Ok(None) };
         inputs[i] = &bytes[start..start + lengths[i] * size];
     }
     let bytes = Bytes::of(count * output.dtype.size());

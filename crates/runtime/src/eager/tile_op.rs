@@ -145,12 +145,12 @@ impl EagerLoads<'_> {
             program: self.program,
             domain,
             loads: &from,
-            layouts,
+            layouts: layouts.iter().collect(),
             outputs,
             cost,
             stop: stop.as_ref(),
         };
         let backend = lender.backend();
-        backend.tile(launch, lender.lend(&reads, writes)?)
+        backend.tile(&launch, lender.lend(&reads, writes)?)
     }
 }

@@ -19,12 +19,13 @@ use tonnage_plan::{FileValuePlan, Plan, PlanOptions, Step, TileRun, lower};
 
 use super::frame::ExecutionFrame;
 use super::recipe_inputs::{InputGenerators, Specs};
-use super::step::{loads, node_of};
+use super::step::{add_loads, node_of};
 use super::{execute_with, missing, plan_once};
 use crate::array::Array;
-use crate::backend::{KernelInput, ReadSource, Reads, RowsToFile, TileToFile};
+use crate::backend::{KernelInput, ReadSource, ReadSources, Reads, RowsToFile, TileToFile};
 use crate::lend::Lender;
 use crate::placement::{all_beside, ledger_of};
+use crate::random::RunKey;
 use crate::spill::FileValue;
 
 /// Where values go that outlive the call in files, as its plan numbers them.
@@ -70,8 +71,9 @@ pub fn write_file_value(
     let scratch = frame.places.scratch(step.scratch);
     let Some(scratch) = scratch else { return Ok(()) }; // nothing to write
     frame.used.lent(&scratch);
-    let mut reads = Reads::default();
-    let loads = loads(&frame.places, &frame.generators, run, &step.reads, &[], &mut reads)?;
+    let (mut reads, mut loads) = (Reads::default(), ReadSources::default());
+    let to_fill = (&mut reads, &mut loads);
+    add_loads(&frame.places, &frame.generators, run, &step.reads, &[], to_fill)?;
     let planned = &frame.places.plan().file_values[file_value];
     let launch = TileToFile { run, loads: &loads, planned, to };
     let backend = lender.backend();
@@ -150,7 +152,7 @@ fn file_value(
     let all: Vec<_> = arrays.iter().map(|array| specs.of(array, false)).collect();
     let plan = plan_once(&graph, &all, PlanOptions::new(target), &arrays)?;
     // Nothing in it draws: the program's own random numbers are the same whether a value is stored in a file or not.
-    let (made, _) = execute_with(&plan, &arrays, ([0; 2], specs.given()), mark)?;
+    let (made, _) = execute_with(&plan, &arrays, (RunKey::Words([0; 2]), specs.given()), mark)?;
     let made = made.into_iter().next().ok_or_else(missing)?;
     match made.as_recipe() {
         Some(_) => Ok(made),

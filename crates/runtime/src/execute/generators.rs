@@ -6,17 +6,18 @@ use tonnage_core::philox;
 use tonnage_core::recipe::{Generator, Key, Recipe};
 
 use super::recipe_inputs::InputGenerators;
+use crate::random::RunKey;
 
 /// The key of a run and what its call brings, which is the call's in bodies and branches too.
 #[derive(Clone, Copy)]
 pub struct Generators<'p> {
-    key: [u32; 2],
+    key: RunKey,
     given: &'p InputGenerators,
 }
 
 impl<'p> Generators<'p> {
     /// Those of a run.
-    pub fn new(key: [u32; 2], given: &'p InputGenerators) -> Generators<'p> {
+    pub fn new(key: RunKey, given: &'p InputGenerators) -> Generators<'p> {
         Generators { key, given }
     }
 
@@ -27,9 +28,9 @@ impl<'p> Generators<'p> {
         let own = match key {
             None => return *self,
             Some(Key::Fixed(key)) => mix(key, 1 << 31, 0),
-            Some(Key::PerCall(n)) => mix(self.key, 1 << 31 | n, 0),
+            Some(Key::PerCall(n)) => mix(self.key.words(), 1 << 31 | n, 0),
         };
-        Generators { key: mix(own, region, row), given: self.given }
+        Generators { key: RunKey::Words(mix(own, region, row)), given: self.given }
     }
 
     /// A planned generator with the key of this run, or what the call brings for it.
@@ -38,9 +39,11 @@ impl<'p> Generators<'p> {
             Generator::Given { number, .. } => {
                 self.given.get(number as usize).unwrap_or(planned).clone()
             }
-            Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
-                Generator::Random { key: Key::Fixed(mix(self.key, n, 0)), distribution, dtype }
-            }
+            Generator::Random { key: Key::PerCall(n), distribution, dtype } => Generator::Random {
+                key: Key::Fixed(mix(self.key.words(), n, 0)),
+                distribution,
+                dtype,
+            },
             _ => planned.clone(),
         }
     }
@@ -79,7 +82,7 @@ mod tests {
             dtype: DType::F32,
         };
         let given = InputGenerators::new();
-        let call = Generators::new([1, 2], &given);
+        let call = Generators::new(RunKey::Words([1, 2]), &given);
         let drawn = |key, region, row| call.of_region(key, region, row).bind(&planned);
         let key = Some(Key::PerCall(7));
         assert_eq!(drawn(key, 1, 5), drawn(key, 1, 5));

@@ -10,8 +10,8 @@ use tonnage_plan::{KernelCall, Run, Step};
 
 use super::dynamic;
 use super::frame::ExecutionFrame;
-use super::step::{loads, node_of};
-use crate::backend::{KernelInput, KernelLaunch, KernelOutput, ReadSource, Reads};
+use super::step::{add_loads, node_of};
+use crate::backend::{KernelInput, KernelLaunch, KernelOutput, ReadSource, ReadSources, Reads};
 use crate::lend::{ByteRange, Lender};
 
 /// Runs a kernel, with what its plan says of the call, or with what the data have decided by now.
@@ -62,10 +62,10 @@ pub fn kernel(
         Some(Step { run: Run::Tile(run), reads: inputs, .. }) => {
             let more = run.cost;
             cost = Cost { flops: cost.flops + more.flops, bytes: cost.bytes + more.bytes };
-            Some((
-                run.as_ref(),
-                loads(places, generators, run, inputs, &writes[..outputs], &mut reads)?,
-            ))
+            let mut loads = ReadSources::default();
+            let to_fill = (&mut reads, &mut loads);
+            add_loads(places, generators, run, inputs, &writes[..outputs], to_fill)?;
+            Some((run.as_ref(), loads))
         }
         _ => None,
     };

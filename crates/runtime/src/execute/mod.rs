@@ -52,6 +52,7 @@ use crate::ledger::{Ledger, Owner};
 use crate::lend::{ByteRange, Lender};
 use crate::placement::{all_beside, ledger_of};
 use crate::pool::pool;
+use crate::random::RunKey;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
 use crate::timeline::Ticks;
@@ -103,14 +104,14 @@ pub fn execute(
     key: [u32; 2],
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
-    execute_with(plan, inputs, (key, &InputGenerators::new()), mark)
+    execute_with(plan, inputs, (RunKey::Words(key), &InputGenerators::new()), mark)
 }
 
 /// Runs a plan that was made for [`Specs`]: the inputs bring what it left open, and lie on one device or nowhere.
 pub fn execute_with(
     plan: &Plan,
     inputs: &[Array],
-    (key, brought): ([u32; 2], &InputGenerators),
+    (key, brought): (RunKey, &InputGenerators),
     mark: Mark,
 ) -> Result<(Arrays, Measured)> {
     let ledger = ledger_of("function", inputs.iter())?;

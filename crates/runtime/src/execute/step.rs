@@ -146,9 +146,9 @@ pub fn run_tile(
         frame.used.lent(&byte_range);
         writes.push(byte_range);
     }
-    let mut reads = Reads::default();
-    let loads =
-        loads(&frame.places, &frame.generators, run, inputs, &writes[..outputs], &mut reads)?;
+    let (mut reads, mut loads) = (Reads::default(), ReadSources::default());
+    let to_fill = (&mut reads, &mut loads);
+    add_loads(&frame.places, &frame.generators, run, inputs, &writes[..outputs], to_fill)?;
     let launch = TileLaunch {
         program: &run.program,
         domain: &run.domain,
@@ -159,19 +159,18 @@ pub fn run_tile(
         stop: frame.stop.inside_step(),
     };
     let backend = lender.backend();
-    backend.tile(launch, lender.lend(&reads, &writes)?)
+    backend.tile(&launch, lender.lend(&reads, &writes)?)
 }
 
-/// Where the loads of a program come from; byte ranges that are to be lent for them are added to `reads`.
-pub fn loads(
+/// Adds where the loads of a program come from to `from`, and byte ranges that are to be lent for them to `reads`.
+pub fn add_loads(
     places: &Places,
     generators: &Generators,
     run: &TileRun,
     inputs: &[ValueId],
     outputs: &[ByteRange],
-    reads: &mut Reads,
-) -> Result<ReadSources> {
-    let mut from = ReadSources::new();
+    (reads, from): (&mut Reads, &mut ReadSources),
+) -> Result<()> {
     for (read, form) in run.reads.iter().zip(&run.program.loads) {
         from.push(match read {
             TileRead::Generator(generator, _) => ReadSource::Generator(generators.bind(generator)),
@@ -184,7 +183,7 @@ pub fn loads(
             }
         });
     }
-    Ok(from)
+    Ok(())
 }
 
 /// Has the system begin to read what the next step reads from a file that reads one as it goes, from step `from`

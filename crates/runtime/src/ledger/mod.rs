@@ -24,7 +24,7 @@ use crate::backend::{Backend, CPU};
 use crate::events::{self, Action};
 use crate::evict::Residents;
 use crate::placement::use_devices;
-use crate::system::{self, Backing, Memory, MemoryBlock};
+use crate::system::{self, Backing, DeviceMemory, Memory, MemoryBlock};
 use books::{Books, Ended};
 
 pub use info::{Holder, Info};
@@ -65,7 +65,7 @@ pub(crate) enum Space {
     /// Host memory, got in that way.
     Host(Backing),
     /// The memory of a device, and what runs there.
-    Device { memory: Arc<dyn Memory>, backend: Arc<dyn Backend> },
+    Device { memory: Arc<DeviceMemory>, backend: Arc<dyn Backend> },
 }
 
 impl Space {
@@ -107,7 +107,8 @@ impl Ledger {
     /// That of a device's memory.
     pub(crate) fn of_device<D: Memory + Backend + 'static>(device: Arc<D>) -> Ledger {
         use_devices();
-        let space = Space::Device { memory: device.clone(), backend: device };
+        let memory = Arc::new(DeviceMemory(device.clone()));
+        let space = Space::Device { memory, backend: device };
         Ledger(Handle::Own(Arc::new(LedgerState::new(None, space))))
     }
 
@@ -135,7 +136,7 @@ impl Ledger {
     pub fn block(&self, bytes: Bytes) -> Bytes {
         match &self.shared().space {
             Space::Host(_) => bytes.rounded(),
-            Space::Device { memory, .. } => memory.block(bytes),
+            Space::Device { memory, .. } => memory.0.block(bytes),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Recipes written out: into a buffer of any device, or a part of one into host memory.
 
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use tonnage_core::recipe::Recipe;
 use tonnage_core::{Bytes, Result};
 use tonnage_cpu::tile;
@@ -37,12 +38,12 @@ pub(crate) fn materialize(recipe: &Recipe, ledger: &Ledger, owner: Owner) -> Res
         program: &recipe.program,
         domain: &recipe.sizes,
         loads: &loads,
-        layouts: recipe.sources.iter().map(|(_, layout)| layout.clone()).collect(),
+        layouts: recipe.sources.iter().map(|(_, layout)| layout).collect(),
         outputs: 1,
         cost,
         stop: stop.as_ref(),
     };
-    backend.tile(launch, lender.lend(&[], &[out])?)?;
+    backend.tile(&launch, lender.lend(&[], &[out])?)?;
     drop(lender);
     Ok(buffer)
 }
@@ -70,7 +71,7 @@ fn sources(recipe: &Recipe) -> Vec<tile::TileSource<'_>> {
     let mut sources = Vec::with_capacity(recipe.sources.len());
     for (generator, layout) in &recipe.sources {
         let read = tile::Read::Generator(generator);
-        sources.push(tile::TileSource { layout: layout.clone(), read });
+        sources.push(tile::TileSource { layout: Cow::Borrowed(layout), read });
     }
     sources
 }

@@ -367,7 +367,7 @@ impl Large {
         let origin = match origin.take() {
             Some(origin) => origin,
             None if buffer.is_host() => StorageOrigin::File(store()?.put(buffer.bytes()?)?),
-            None => StorageOrigin::Host(to_host(buffer, &owner)?),
+            None => StorageOrigin::Host(Box::new(to_host(buffer, &owner)?)),
         };
         *guard = StorageState::Away(origin, owner);
         Ok(freed)

@@ -18,7 +18,8 @@ pub(crate) enum StorageOrigin {
     /// What left host memory.
     File(EvictedRange),
     /// What left a device's memory, in the host's.
-    Host(Buffer),
+    /// Behind a pointer: every tensor has room for an origin, and few have this one.
+    Host(Box<Buffer>),
 }
 
 impl StorageOrigin {

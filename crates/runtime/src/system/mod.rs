@@ -67,6 +67,11 @@ pub(crate) struct MemoryBlock {
     hold: Hold,
 }
 
+/// A device's memory behind a pointer of one word: a block is moved for every buffer of the host too, and stays as small as it was
+/// without devices.
+#[derive(Debug)]
+pub(crate) struct DeviceMemory(pub(crate) Arc<dyn Memory>);
+
 #[derive(Debug)]
 enum Hold {
     /// No bytes, or bytes that have moved on.
@@ -79,7 +84,7 @@ enum Hold {
     /// A range of a block that can only go back whole, which it does with its last part.
     Part { _whole: Arc<MemoryBlock> },
     /// A device's.
-    Device(Arc<dyn Memory>),
+    Device(Arc<DeviceMemory>),
     /// A range of a device's block, which goes back whole.
     DevicePart { whole: Arc<MemoryBlock> },
 }
@@ -115,12 +120,12 @@ impl MemoryBlock {
     }
 
     /// That many bytes of a device's memory; `None` where it refuses.
-    pub(crate) fn obtain_from(memory: &Arc<dyn Memory>, bytes: Bytes) -> Option<MemoryBlock> {
+    pub(crate) fn obtain_from(memory: &Arc<DeviceMemory>, bytes: Bytes) -> Option<MemoryBlock> {
         if bytes.is_zero() {
             return Some(MemoryBlock::default());
         }
-        let len = usize::try_from(memory.block(bytes).get()).ok()?;
-        let ptr = NonNull::without_provenance(memory.obtain(len)?);
+        let len = usize::try_from(memory.0.block(bytes).get()).ok()?;
+        let ptr = NonNull::without_provenance(memory.0.obtain(len)?);
         Some(MemoryBlock { ptr, len, hold: Hold::Device(memory.clone()) })
     }
 
@@ -140,9 +145,9 @@ impl MemoryBlock {
     }
 
     /// The device's memory that it is of; none for host memory.
-    pub(crate) fn memory(&self) -> Option<&Arc<dyn Memory>> {
+    pub(crate) fn memory(&self) -> Option<&dyn Memory> {
         match &self.hold {
-            Hold::Device(memory) => Some(memory),
+            Hold::Device(memory) => Some(&*memory.0),
             Hold::DevicePart { whole } => whole.memory(),
             Hold::Nothing | Hold::Heap | Hold::Part { .. } => None,
             #[cfg(unix)]
@@ -150,8 +155,9 @@ impl MemoryBlock {
         }
     }
 
+    /// Whether it is of host memory.
     #[inline]
-    fn is_host(&self) -> bool {
+    pub(crate) fn is_host(&self) -> bool {
         !matches!(self.hold, Hold::Device(_) | Hold::DevicePart { .. })
     }
 
@@ -215,10 +221,11 @@ impl MemoryBlock {
 }
 
 impl Drop for MemoryBlock {
+    #[inline]
     fn drop(&mut self) {
         match &self.hold {
             Hold::Nothing | Hold::Part { .. } | Hold::DevicePart { .. } => {}
-            Hold::Device(memory) => memory.release(self.ptr.addr(), self.len),
+            Hold::Device(memory) => memory.0.release(self.ptr.addr(), self.len),
             // SAFETY: the block owns the bytes, got with this very length: heap blocks are never cut
             // but as parts.
             Hold::Heap => unsafe { plain::free(self.ptr, self.len) },

@@ -8,8 +8,7 @@ use tonnage_plan::{Allowed, OutputPlan, Plan};
 use tonnage_runtime::eager::Arrays;
 use tonnage_runtime::execute::{Headroom, Measured, Specs};
 use tonnage_runtime::placement::{all_beside, default_ledger, ledger_of};
-use tonnage_runtime::random::next_key;
-use tonnage_runtime::{Array, execute};
+use tonnage_runtime::{Array, execute, random};
 
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
@@ -103,7 +102,7 @@ impl TracedProgram {
         let start = Instant::now();
         let mark = Mark { source, kind: Kind::Activation };
         let (mut made, measured) =
-            execute::execute_with(&plan, &inputs, (next_key(), specs.given()), mark)?;
+            execute::execute_with(&plan, &inputs, (random::draw(), specs.given()), mark)?;
         let ran = Ran::new(&plan, measured, start.elapsed());
         drop(inputs);
         if made.len() < self.results {

@@ -1,5 +1,7 @@
 //! Ops that run as tile programs.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
@@ -65,7 +67,7 @@ impl Engine<'_> {
             .iter()
             .map(|source| match source {
                 Composed::Generator(generator, layout) => {
-                    TileSource { layout: layout.clone(), read: Read::Generator(generator) }
+                    TileSource { layout: Cow::Borrowed(layout), read: Read::Generator(generator) }
                 }
                 Composed::Input(i) => {
                     let layout = match program.loads[*i] {
@@ -76,7 +78,7 @@ impl Engine<'_> {
                         Some((input, output)) if input == *i => Read::Output(output),
                         _ => Read::Slice(inputs[*i].bytes()),
                     };
-                    TileSource { layout, read }
+                    TileSource { layout: Cow::Owned(layout), read }
                 }
             })
             .collect();

@@ -3,6 +3,7 @@
 //!
 //! Decision: `docs/decisions/variables-in-files.md`.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use smallvec::SmallVec;
@@ -31,7 +32,10 @@ pub fn tile(launch: &TileToFile<'_>, regions: Regions<'_>) -> Result<()> {
         let piece = pieces.piece(number);
         let parts: SmallVec<[TileSource; 4]> = all
             .iter()
-            .map(|source| TileSource { layout: piece.of(&source.layout), read: source.read })
+            .map(|source| TileSource {
+                layout: Cow::Owned(piece.of(&source.layout)),
+                read: source.read,
+            })
             .collect();
         let scratch = &mut scratch[..piece.sizes.iter().product::<usize>() * size];
         tile::run(&run.program, &piece.sizes, &parts, &mut [&mut *scratch], nothing(), &Alone)?;

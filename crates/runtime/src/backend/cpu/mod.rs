@@ -63,7 +63,7 @@ impl Backend for Cpu {
         system::machine_memory()
     }
 
-    fn tile(&self, launch: TileLaunch<'_>, regions: Regions<'_>) -> Result<()> {
+    fn tile(&self, launch: &TileLaunch<'_>, regions: Regions<'_>) -> Result<()> {
         tile::run(launch, regions)
     }
 
