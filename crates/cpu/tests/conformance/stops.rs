@@ -9,7 +9,7 @@ use tonnage_core::row::{Call, Cost, Lower, OpDef, Sample, Values};
 use tonnage_core::{DType, Scalar, TensorType};
 use tonnage_cpu::workers::Workers;
 
-use crate::draw::{Random, for_every_sample, none};
+use crate::draw::{Random, for_every_sample, none, ops};
 use crate::exec::Engine;
 use crate::exec::tensor::Tensor;
 
@@ -284,7 +284,7 @@ const BY_ROWS: &[&str] = &[
 #[test]
 fn every_kernel_asks_as_its_elements_go_by() {
     let (mut wrong, mut tried) = (Vec::new(), 0);
-    for op in tonnage_ops::TABLE {
+    for op in ops() {
         // What is made of other ops is as they are.
         if matches!(op.lower, Lower::View(_) | Lower::Composite(_) | Lower::Region(_)) {
             continue;
@@ -312,5 +312,6 @@ fn every_kernel_asks_as_its_elements_go_by() {
         }
     }
     none(wrong);
-    assert!(tried > 150, "{tried} large samples");
+    let whole = ops().len() == tonnage_ops::TABLE.len();
+    assert!(tried > 150 || !whole, "{tried} large samples");
 }

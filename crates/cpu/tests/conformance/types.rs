@@ -10,9 +10,8 @@ use tonnage_core::row::{AxisOf, Call, OpDef, Sample, Types};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::window::{Average, Between, Conv, Resize, Window};
 use tonnage_core::{DType, Dim, Kind, Result, Scalar, Shape, Sizes, Symbol, TensorType};
-use tonnage_ops::TABLE;
 
-use crate::draw::{Random, for_every_sample, none};
+use crate::draw::{Random, for_every_sample, none, ops};
 use crate::exec::{Engine, scratch};
 
 fn sizes(all: &[usize]) -> Sizes {
@@ -273,7 +272,7 @@ fn caught<T>(f: impl FnOnce() -> T) -> std::result::Result<T, ()> {
 fn a_bad_call_is_an_error_and_never_a_panic() {
     let (attrs, inputs, regions) = (all_attrs(), all_inputs(), all_regions());
     let mut wrong = Vec::new();
-    for op in TABLE {
+    for op in ops() {
         let is_control = matches!(op.lower, tonnage_core::row::Lower::Region(_));
         for attrs in &attrs {
             // A type rule that refuses the attributes has said all there is to say.
