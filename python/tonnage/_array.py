@@ -169,6 +169,31 @@ def cast(x, dtype, name=None):
     return x if x.dtype == dtype else _t.cast(x, dtype)
 
 
+def bitcast(input, type, name=None):
+    """The same bits as elements of another dtype: a wider one is made of the last axis, a narrower one has such an axis more.
+
+    >>> int(tf.bitcast(1.0, tf.int32)) == 0x3F800000
+    True
+    >>> tf.bitcast(tf.constant([1], tf.int16), tf.uint8).numpy().tolist()
+    [[1, 0]]
+    """
+    x, dtype = _t.to_tensor(input, None, None), _t.DType(type)
+    if x.dtype.size == dtype.size:
+        return x if x.dtype == dtype else _t.bitcast(x, dtype)
+    narrow, wide = sorted((x.dtype.size, dtype.size))
+    count, whole = wide // narrow, f"uint{8 * wide}"
+    shifts = _t.count(0, 8 * narrow, [count], whole)
+    shift = _t.Op("shift_right" if x.dtype.size == wide else "shift_left", "shift", ["x", "y"])
+    if x.dtype.size == wide:
+        parts = _t.cast(shift(_t.expand_dims(bitcast(x, whole), -1), shifts), f"uint{8 * narrow}")
+        return bitcast(parts, dtype)
+    if not x.ndim or x.lengths[-1] != count:
+        raise _InvalidArgumentError(None, None, f"bitcast: from {x.dtype.name} to {dtype.name} the last axis has {count} elements, so the shape "
+                                                f"is not {x.shape}")
+    parts = shift(_t.cast(bitcast(x, f"uint{8 * narrow}"), whole), shifts)
+    return bitcast(_t.reduce_sum(parts, -1, False), dtype)
+
+
 def saturate_cast(value, dtype, name=None):
     """The values in another dtype, kept within its range.
 
@@ -350,6 +375,16 @@ def broadcast_static_shape(shape_x, shape_y):
     return TensorShape([b if a == 1 else a for a, b in zip(x, y)])
 
 
+def broadcast_dynamic_shape(shape_x, shape_y):
+    """The same, of shapes that are tensors."""
+    x, y = (_t.to_tensor(s, None, None) for s in (shape_x, shape_y))
+    if not x.is_symbolic and not y.is_symbolic:
+        return _t.to_tensor(broadcast_static_shape([int(n) for n in x], [int(n) for n in y]).as_list(), x.dtype, None)
+    rank = max(x.lengths[0], y.lengths[0])
+    x, y = (_t.concat([_t.fill([rank - s.lengths[0]], 1, s.dtype), s], 0) if s.lengths[0] < rank else s for s in (x, y))
+    return _t.where_(x == 1, y, x)
+
+
 def slice(input_, begin, size, name=None):
     """A part of every axis: from ``begin``, ``size`` long, or to the end where that is -1."""
     input_ = _t.to_tensor(input_, None, None)
@@ -402,3 +437,27 @@ def ensure_shape(x, shape, name=None):
         kind = ValueError if x.is_symbolic else lambda text: _InvalidArgumentError(None, None, text)
         raise kind(f"Shape of tensor {x.shape} is not compatible with expected shape {shape}")
     return x
+
+
+def dynamic_update_slice(operand, update, indices):
+    """The tensor with a part of it replaced by ``update``, which starts at these indices.
+
+    >>> tf.dynamic_update_slice([1, 2, 3], [7], [1]).numpy().tolist()
+    [1, 7, 3]
+    """
+    operand = _t.to_tensor(operand, None, None)
+    if isinstance(indices, (list, tuple)):
+        indices = _t.stack([_t.cast(_t.to_tensor(i, None, None), "int64") for i in indices], 0) if indices else _t.fill([0], 0, "int64")
+    return _t.dynamic_update(operand, _t.to_tensor(update, None, operand.dtype), _t.to_tensor(indices, None, None))
+
+
+def get_static_value(tensor, partial=False):
+    """The values of a tensor as a NumPy array, where they are known now: ``None`` while a function is traced.
+
+    >>> int(tf.get_static_value(tf.constant(3)))
+    3
+    """
+    if not isinstance(tensor, (_t.Tensor, _t.Variable)):
+        return tensor
+    value = _t.to_tensor(tensor, None, None)
+    return None if value.is_symbolic else value.numpy()

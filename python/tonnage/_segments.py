@@ -2,6 +2,7 @@
 
 from . import _tonnage as _t
 from ._array import cast
+from ._shape import _lengths_of
 from .debugging import assert_less, assert_non_negative
 
 
@@ -146,3 +147,31 @@ def _unsorted(fold, data, ids, count, neutral):
         data = _t.where_(_wide(out, data.ndim), _t.to_tensor(neutral, data.dtype, None), data)
         ids = _t.where_(out, _t.zeros_like(ids), ids)
     return fold(data, ids, int(count))
+
+
+def unsorted_segment_prod(data, segment_ids, num_segments, name=None):
+    """The products of rows by their number; 1 where there are none. Rows are multiplied one after the other.
+
+    >>> tf.math.unsorted_segment_prod([2, 3, 4], [0, 1, 0], 2).numpy().tolist()
+    [8, 3]
+    """
+    data, ids = _t.to_tensor(data, None, None), _t.to_tensor(segment_ids, None, None)
+    data = _t.reshape(data, [-1, *_lengths_of(data)[ids.ndim:]])
+    start = _t.fill([int(num_segments), *_lengths_of(data)[1:]], 1, data.dtype)
+
+    def step(state, row):
+        value, at = row
+        # What has no segment, by a negative number, is left out.
+        here = _t.to_tensor(at >= 0, None, None)
+        index = _t.reshape(_t.where_(here, at, _t.zeros_like(at)), [1, 1])
+        before = _t.gather_nd(state, index, 0)
+        after = _t.where_(here, before * value, before)
+        return _t.scatter_nd_update(state, index, after), []
+
+    return _t.scan(step, start, (data, _t.reshape(ids, [-1])), False, False)[0]
+
+
+def segment_prod(data, segment_ids, name=None):
+    """The products of rows by their number, which are in order."""
+    ids = _t.to_tensor(segment_ids, None, None)
+    return unsorted_segment_prod(data, ids, _end(ids))

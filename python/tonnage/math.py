@@ -7,9 +7,11 @@ from ._array import cast, size as _size  # noqa: F401
 from ._index import argsort  # noqa: F401
 from ._names import MATH as _MATH, made as _made
 from ._segments import (  # noqa: F401
-    bincount, confusion_matrix, segment_max, segment_mean, segment_min, segment_sum, unsorted_segment_max,
-    unsorted_segment_mean, unsorted_segment_min, unsorted_segment_sum,
+    bincount, confusion_matrix, segment_max, segment_mean, segment_min, segment_prod, segment_sum, unsorted_segment_max,
+    unsorted_segment_mean, unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sum,
 )
+
+from ._special import angle, bessel_i0, conj, imag, invert_permutation, nextafter, real  # noqa: F401
 
 globals().update(_made(_MATH))
 _ops = _made(_MATH)
