@@ -26,6 +26,7 @@ _t.set_sugar(_shape)
 from . import _notices  # noqa: E402, F401
 from ._shape import Dimension, IndexedSlices, StandIn, TensorShape, TensorSpec, TypeSpec  # noqa: E402, F401
 from ._tensor import Tensor  # noqa: E402, F401
+from ._complex import complex  # noqa: E402, F401
 from ._array import *  # noqa: E402, F401, F403
 from ._array import range, slice  # noqa: E402, F401
 from ._index import *  # noqa: E402, F401, F403
@@ -91,6 +92,7 @@ class dtypes:
     as_dtype = staticmethod(as_dtype)
     cast = staticmethod(cast)  # noqa: F405
     saturate_cast = staticmethod(saturate_cast)  # noqa: F405
+    complex = staticmethod(complex)
     DType = DType
 
 
@@ -135,7 +137,7 @@ def install():
 
 
 _LAZY = {
-    "distribute": ".distribute", "sparse": ".sparse", "image": ".image", "raw_ops": ".raw_ops", "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
+    "distribute": ".distribute", "sparse": ".sparse", "sets": ".sets", "image": ".image", "raw_ops": ".raw_ops", "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
     "profiler": ".profiler", "experimental": ".experimental", "test": ".test",
     "initializers": ".keras.initializers", "losses": ".keras.losses", "metrics": ".keras.metrics",
     "optimizers": ".keras.optimizers",

@@ -5,7 +5,7 @@ from tonnage import (
     _nest as _nest, autograph as autograph, bitwise as bitwise, compat as compat, config as config, data as data,
     debugging as debugging, distribute as distribute, errors as errors, experimental as experimental, image as image,
     keras as keras, linalg as linalg, math as math, memory as memory, nn as nn, profiler as profiler, random as random,
-    raw_ops as raw_ops, signal as signal, sparse as sparse, test as test, train as train
+    raw_ops as raw_ops, sets as sets, signal as signal, sparse as sparse, test as test, train as train
 )
 from tonnage._array import (
     bitcast as bitcast, broadcast_dynamic_shape as broadcast_dynamic_shape, broadcast_static_shape as broadcast_static_shape,
@@ -17,6 +17,7 @@ from tonnage._array import (
     stack as stack, strided_slice as strided_slice, tile as tile, transpose as transpose, unstack as unstack, zeros as zeros,
     zeros_like as zeros_like
 )
+from tonnage._complex import complex as complex
 from tonnage._composite import (
     RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec, VariableAggregation as VariableAggregation,
     VariableSynchronization as VariableSynchronization
@@ -89,6 +90,8 @@ class dtypes:
     bool: DType
     @staticmethod
     def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor: ...
+    @staticmethod
+    def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Any: ...
     double: DType
     float16: DType
     float32: DType

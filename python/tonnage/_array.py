@@ -3,7 +3,8 @@
 import builtins as _builtins
 
 from . import _tonnage as _t
-from ._shape import TensorShape
+from ._complex import Complex as _Complex
+from ._shape import StandIn, TensorShape
 from ._notices import ignores as _ignores
 from .errors import InvalidArgumentError as _InvalidArgumentError
 
@@ -15,7 +16,7 @@ def constant(value, dtype=None, shape=None, name="Const"):
     True
     """
     if shape is None:
-        return _t.to_tensor(value, dtype, None)
+        return _known(_t.to_tensor(value, dtype, None), value)
     if isinstance(value, (bool, int, float)):
         scalar = _t.to_tensor(value, dtype, None)
         return _t.fill(TensorShape(shape), value, scalar.dtype)
@@ -34,7 +35,18 @@ def constant(value, dtype=None, shape=None, name="Const"):
 
 def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
     """Anything that can be a tensor, as one."""
-    return _t.to_tensor(value, dtype, dtype_hint)
+    if isinstance(value, StandIn) and hasattr(value, "dense_shape") and not hasattr(value, "__tf_tensor__"):
+        return value if dtype is None else cast(value, dtype)  # what is sparse stays so
+    if isinstance(value, bool) and dtype is not None:
+        return cast(value, dtype)
+    return _known(_t.to_tensor(value, dtype, dtype_hint), value)
+
+
+def _known(tensor, value):
+    """A tensor that was made of a number: the number is known while a function is traced too, see :func:`get_static_value`."""
+    if isinstance(value, (int, float)) and tensor.is_symbolic:
+        tensor._number = value
+    return tensor
 
 
 def zeros(shape, dtype="float32", name=None):
@@ -165,6 +177,8 @@ def identity(input, name=None):
 
 def cast(x, dtype, name=None):
     """The values in another dtype."""
+    if isinstance(x, StandIn) and hasattr(x, "with_values"):  # rows stay rows, and what is sparse stays so
+        return x.with_values(cast(x.values, dtype))
     x = _t.to_tensor(x, None, None)
     return x if x.dtype == dtype else _t.cast(x, dtype)
 
@@ -221,6 +235,9 @@ def reshape(tensor, shape, name=None):
 
 def shape(input, out_type="int32", name=None):
     """The lengths of a tensor, as a tensor."""
+    if isinstance(input, StandIn) and not hasattr(input, "__tf_tensor__"):
+        return _t.cast(input.dense_shape, out_type)
+    input = input.real if isinstance(input, _Complex) else input
     return _t.shape_of(input, out_type)
 
 
@@ -452,7 +469,7 @@ def dynamic_update_slice(operand, update, indices):
 
 
 def get_static_value(tensor, partial=False):
-    """The values of a tensor as a NumPy array, where they are known now: ``None`` while a function is traced.
+    """The values of a tensor as a NumPy array, where they are known now: while a function is traced those of constants that are a number.
 
     >>> int(tf.get_static_value(tf.constant(3)))
     3
@@ -460,4 +477,11 @@ def get_static_value(tensor, partial=False):
     if not isinstance(tensor, (_t.Tensor, _t.Variable)):
         return tensor
     value = _t.to_tensor(tensor, None, None)
-    return None if value.is_symbolic else value.numpy()
+    if not value.is_symbolic:
+        return value.numpy()
+    number = getattr(tensor, "_number", None)
+    if number is None:
+        return None
+    import numpy as np
+
+    return np.asarray(number, value.dtype.as_numpy_dtype)

@@ -12,12 +12,20 @@ def _end(numbers):
     return int(_t.reduce_max(numbers, None, False)) + 1 if numbers.shape.num_elements() != 0 else 0
 
 
-def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", name=None):
-    """How often each number occurs; those from ``maxlength`` on are left out.
+def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", name=None, axis=None, binary_output=False):
+    """How often each number occurs; those from ``maxlength`` on are left out. With ``axis=-1`` in each row on its own, and with
+    ``binary_output`` whether it occurs at all.
 
     >>> tf.math.bincount([0, 2, 2, 9], maxlength=3).numpy().tolist()
     [1, 0, 2]
     """
+    arr = _t.to_tensor(arr, None, None)
+    if axis not in (None, 0, -1):
+        raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
+    if axis == -1 and arr.ndim > 1:
+        return _row_bincount(arr, weights, minlength, maxlength, dtype, binary_output)
+    if binary_output:
+        return cast(bincount(arr, None, minlength, maxlength) > 0, dtype)
     arr = _t.reshape(arr, [-1])
     bins = int(minlength or 0)
     # The data are read only where they decide how many bins there are.
@@ -37,6 +45,24 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", n
     if weights is not None:
         return _t.segment_sum(weights, arr, bins)
     return cast(_t.bincount(arr, bins), dtype)
+
+
+def _row_bincount(arr, weights, minlength, maxlength, dtype, binary):
+    """How often each number occurs in each row: with the row before the number, the rows are one."""
+    bins = int(minlength or 0)
+    if maxlength is None or bins < int(maxlength):
+        bins = max(bins, _end(arr))
+    bins = bins if maxlength is None else min(bins, int(maxlength))
+    count, length = _lengths_of(arr)
+    dtype = dtype if weights is None else _t.to_tensor(weights, None, None).dtype
+    given = _t.fill([count, length], 1, dtype) if weights is None else _t.to_tensor(weights, None, None)
+    counts = arr < bins
+    given = _t.where_(counts, given, _t.zeros_like(given))
+    rows = _t.expand_dims(_t.cast(_t.count(0, 1, [count], arr.dtype), arr.dtype), 1) * bins
+    places = _t.where_(counts, arr, _t.zeros_like(arr)) + rows
+    made = _t.segment_sum(_t.reshape(given, [-1]), _t.reshape(places, [-1]), count * bins)
+    made = _t.reshape(made, [count, bins])
+    return cast(made > 0, dtype) if binary else made
 
 
 def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype="int32", name=None):

@@ -279,6 +279,10 @@ class IndexedSlices(StandIn):
         shape = self._shape
         return [self.values, self.indices], lambda v, i: IndexedSlices(v, i, shape)
 
+    def with_values(self, new_values):
+        """Other values in the same rows."""
+        return IndexedSlices(new_values, self.indices, self._shape)
+
     def __neg__(self):
         return IndexedSlices(-self.values, self.indices, self._shape)
 

@@ -1,6 +1,7 @@
 """Functions of ``tf.math`` beyond the table: of bits, of permutations, and what complex numbers have; there are real ones alone."""
 
 from . import _tonnage as _t
+from ._complex import Complex
 
 # Chebyshev-like polynomials for the modified Bessel function of order 0: up to 3.75 in (x / 3.75)^2, beyond it in 3.75 / x, after
 # Abramowitz and Stegun 9.8.1 and 9.8.2. Their errors are below 2e-7.
@@ -11,18 +12,18 @@ _BITS = {2: "int16", 4: "int32", 8: "int64"}
 
 
 def real(input, name=None):
-    """The real part: the tensor itself."""
-    return _t.to_tensor(input, None, None)
+    """The real part: of real numbers the tensor itself."""
+    return input.real if isinstance(input, Complex) else _t.to_tensor(input, None, None)
 
 
 def conj(x, name=None):
-    """The complex conjugate: the tensor itself."""
-    return _t.to_tensor(x, None, None)
+    """The complex conjugate: of real numbers the tensor itself."""
+    return Complex(x.real, -x.imag) if isinstance(x, Complex) else _t.to_tensor(x, None, None)
 
 
 def imag(input, name=None):
-    """The imaginary part: zeros."""
-    return _t.zeros_like(input)
+    """The imaginary part: of real numbers zeros."""
+    return input.imag if isinstance(input, Complex) else _t.zeros_like(input)
 
 
 def angle(input, name=None):

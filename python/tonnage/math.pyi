@@ -1,7 +1,7 @@
 """Written by python/tools/stubs.py; change that, or the package, not this."""
 
 from collections.abc import Iterable
-from tonnage._array import cast as cast
+from tonnage._array import cast as cast, convert_to_tensor as convert_to_tensor
 from tonnage._index import argsort as argsort
 from tonnage._segments import (
     bincount as bincount, confusion_matrix as confusion_matrix, segment_max as segment_max, segment_mean as segment_mean,

@@ -433,7 +433,15 @@ def zero_fraction(value, name=None):
     return 1.0 - _t.cast(_t.count_nonzero(value, None, False), "float32") / _t.cast(_size(value), "float32")
 
 
+_LAZY = {"embedding_lookup_sparse": "._sparse_lookup", "safe_embedding_lookup_sparse": "._sparse_lookup", "ctc_loss": "._ctc",
+         "ctc_greedy_decoder": "._ctc", "ctc_beam_search_decoder": "._ctc"}
+
+
 def __getattr__(name):
+    if name in _LAZY:
+        import importlib
+
+        return getattr(importlib.import_module(_LAZY[name], __package__), name)
     from ._missing import missing
 
     raise missing(__name__, name, globals())

@@ -28,7 +28,7 @@ def UniqueWithCountsV2(x, axis, out_idx="int32", name=None):
     rows = _t.transpose(x, [axis, *(i for i in range(x.ndim) if i != axis)])
     flat = _t.reshape(rows, [x.lengths[axis], -1])
     same = _t.reduce_all(_t.expand_dims(flat, 0) == _t.expand_dims(flat, 1), 2, False)
-    first = _t.cast(_t.argmax(_t.cast(same, "int32"), 1, "int64"), "int32")  # where each row comes first
+    first = _t.cast(_t.argmax(_t.cast(same, "int32"), 1), "int32")  # where each row comes first
     from ._index import unique_with_counts
 
     places, which, counts = unique_with_counts(first)

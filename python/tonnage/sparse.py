@@ -297,6 +297,20 @@ def fill_empty_rows(sp_input, default_value, name=None):
     return reorder(SparseTensor(indices, values, sp_input.shape)), empty
 
 
+def bincount(values, weights=None, axis=0, minlength=None, maxlength=None, binary_output=False, name=None):
+    """How often each number occurs, stored where it does; with ``axis=-1`` in each row on its own."""
+    from ._segments import bincount as counted
+
+    given = values.values if isinstance(values, SparseTensor) else values
+    if isinstance(values, SparseTensor) and axis == -1 and values.shape.rank > 1:
+        # Numbers that are not stored are none: they go beyond the end.
+        bins = max(int(minlength or 0), int(_t.reduce_max(given, None, False)) + 1) if maxlength is None else int(maxlength)
+        whole, shares = to_dense(values, bins), None if weights is None else to_dense(weights)
+        return from_dense(counted(whole, shares, bins, bins, "int64", axis=-1, binary_output=binary_output))
+    shares = weights.values if isinstance(weights, SparseTensor) else weights
+    return from_dense(counted(given, shares, minlength, maxlength, "int64", axis=axis, binary_output=binary_output))
+
+
 def __getattr__(name):
     from ._missing import missing
 

@@ -34,6 +34,12 @@ class FuncGraph(Graph):
         super().__init__()
         self.name = name
 
+    @contextlib.contextmanager
+    def as_default(self):
+        """Lets ops go into it inside of ``with``, whatever else is traced: a layer may be built while a function is."""
+        with tonnage.init_scope(), super().as_default():
+            yield self
+
 
 def smart_cond(pred, true_fn=None, false_fn=None, name=None):
     """What one of two functions returns; a condition that is known now decides now."""
@@ -102,12 +108,27 @@ TREE = _tree(
     types=_tree(".types", Tensor=StandIn),
 )
 
+def _sparse_product(a, b, dtype):
+    """The product of sparse matrices, or of batches of them."""
+    from tonnage import sparse
+
+    return sparse.from_dense(tonnage.matmul(sparse.to_dense(a), sparse.to_dense(b)))
+
+
+def _sparse(indices, values, dense_shape):
+    return tonnage.SparseTensor(indices, values, dense_shape)
+
+
 # Inner modules by what is imported from them.
 _MODULES = {
     "compiler.tf2xla.python.xla": {"dynamic_update_slice": dynamic_update_slice},
     "experimental.dtensor": {},
     "python.eager.context": {"context": _Context, "async_wait": lambda: None},
-    "python.ops.linalg.sparse.sparse_csr_matrix_ops": {},
+    "python.ops.linalg.sparse.sparse_csr_matrix_ops": {
+        "sparse_tensor_to_csr_sparse_matrix": _sparse,
+        "sparse_matrix_sparse_mat_mul": _sparse_product,
+        "csr_sparse_matrix_to_sparse_tensor": lambda matrix, dtype: matrix,
+    },
     "python.ops.math_ops": {"is_nan": tonnage.math.is_nan},
     "python.trackable.data_structures": {"ListWrapper": tracking.ListWrapper, "_DictWrapper": tracking._DictWrapper},
 }

@@ -6,7 +6,8 @@ from tonnage import (
     data as data, debugging as debugging, distribute as distribute, dtypes as dtypes, errors as errors,
     experimental as experimental, image as image, init_scope as init_scope, inside_function as inside_function, install as install,
     is_tensor as is_tensor, keras as keras, linalg as linalg, math as math, memory as memory, module as module, nn as nn,
-    profiler as profiler, random as random, raw_ops as raw_ops, signal as signal, sparse as sparse, test as test, version as version
+    profiler as profiler, random as random, raw_ops as raw_ops, sets as sets, signal as signal, sparse as sparse, test as test,
+    version as version
 )
 from tonnage._array import (
     bitcast as bitcast, broadcast_dynamic_shape as broadcast_dynamic_shape, broadcast_static_shape as broadcast_static_shape,
@@ -18,6 +19,7 @@ from tonnage._array import (
     stack as stack, strided_slice as strided_slice, tile as tile, transpose as transpose, unstack as unstack, zeros as zeros,
     zeros_like as zeros_like
 )
+from tonnage._complex import complex as complex
 from tonnage._composite import (
     RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec, VariableAggregation as VariableAggregation,
     VariableSynchronization as VariableSynchronization
