@@ -248,6 +248,8 @@ def rank(input, name=None):
 
 def size(input, out_type="int32", name=None):
     """How many elements."""
+    if isinstance(input, StandIn) and hasattr(input, "indices"):
+        input = input.values  # as in TensorFlow: of what is sparse, what is stored
     lengths = _t.shape_of(input, out_type)
     return _t.reduce_prod(lengths, None, False)
 

@@ -122,9 +122,11 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         return made
 
     try:
+        if not _t.is_symbolic() and any(hasattr(leaf, "_changes_structure") for leaf in _nest.flatten(start)):
+            raise DataDecideError("what a loop carries")
         made = _t.while_loop(lambda state: cond(*state), run_body, start, most, checkpoints,
                             bool(swap_memory))
-    except (OperatorNotAllowedInGraphError, DTypeError):
+    except (OperatorNotAllowedInGraphError, DataDecideError, DTypeError):
         if _t.is_symbolic():
             raise
         # It looks at values, or joins Python's numbers with tensors of any dtype: then as Python runs it.

@@ -28,6 +28,8 @@ def gather_nd(params, indices, batch_dims=0, name=None):
 def scatter_nd(indices, updates, shape, name=None):
     """Rows added into zeros at indices."""
     updates = _t.to_tensor(updates, None, None)
+    if updates.dtype.is_bool:  # one that is true is enough
+        return cast(scatter_nd(indices, cast(updates, "int32"), shape), "bool")
     return _t.scatter_nd_add(_t.fill(shape, 0, updates.dtype), indices, updates)
 
 

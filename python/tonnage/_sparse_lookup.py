@@ -15,7 +15,7 @@ def embedding_lookup_sparse(params, sp_ids, sp_weights, combiner=None, max_norm=
     if combiner not in ("sum", "mean", "sqrtn"):
         raise ValueError(f"combiner must be one of 'mean', 'sqrtn' or 'sum', got {combiner}")
     rows = embedding_lookup(params, sp_ids.values, max_norm)
-    weights = _t.ones_like(rows[:, 0]) if sp_weights is None else _t.cast(sp_weights.values, rows.dtype)
+    weights = _t.fill([rows.lengths[0]], 1, rows.dtype) if sp_weights is None else _t.cast(sp_weights.values, rows.dtype)
     which, count = sp_ids.indices[:, 0], sp_ids.shape[0]
     wide = _t.reshape(weights, [-1] + [1] * (rows.ndim - 1))
     total = unsorted_segment_sum(rows * wide, which, count)

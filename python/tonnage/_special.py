@@ -1,6 +1,7 @@
 """Functions of ``tf.math`` beyond the table: of bits, of permutations, and what complex numbers have; there are real ones alone."""
 
 from . import _tonnage as _t
+from ._array import broadcast_static_shape
 from ._complex import Complex
 
 # Chebyshev-like polynomials for the modified Bessel function of order 0: up to 3.75 in (x / 3.75)^2, beyond it in 3.75 / x, after
@@ -69,18 +70,18 @@ def nextafter(x1, x2, name=None):
     """
     x1 = _t.to_tensor(x1, None, None)
     x2 = _t.to_tensor(x2, None, x1.dtype)
-    both = x1 + x2  # NaN where one is
-    x1, x2 = (_t.broadcast_to(x, both.shape) for x in (x1, x2))
+    shape = broadcast_static_shape(x1.shape, x2.shape)
+    x1, x2 = (_t.broadcast_to(x, shape) for x in (x1, x2))
     kind = _BITS[x1.dtype.size]
     bits, one = _t.bitcast(x1, kind), _t.to_tensor(1, kind, None)
     # Away from zero the bits, as an integer, grow with the number; at zero it is the smallest number of the sign of the other.
     away = (x2 > x1) == (x1 > 0)
     moved = _t.where_(away, bits + one, bits - one)
-    tiny = _t.bitcast(_t.broadcast_to(one, both.shape), x1.dtype)
+    tiny = _t.bitcast(_t.broadcast_to(one, shape), x1.dtype)
     from_zero = _t.where_(x2 > x1, tiny, -tiny)
     made = _t.where_(x1 == 0, from_zero, _t.bitcast(moved, x1.dtype))
     made = _t.where_(x1 == x2, x2, made)
-    return _t.where_(both != both, both, made)
+    return _t.where_(x1 != x1, x1, _t.where_(x2 != x2, x2, made))
 
 
 def invert_permutation(x, name=None):

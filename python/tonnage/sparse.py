@@ -260,7 +260,7 @@ def concat(axis, sp_inputs, expand_nonconcat_dims=False, name=None):
 def reduce_sum(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=None):
     """Sums along axes."""
     made = _t.reduce_sum(to_dense(sp_input), axis, bool(keepdims))
-    return from_dense(made) if output_is_sparse else made
+    return _stored(made) if output_is_sparse else made
 
 
 def reduce_max(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=None):
@@ -268,7 +268,14 @@ def reduce_max(sp_input, axis=None, keepdims=None, output_is_sparse=False, name=
     least = sp_input.dtype.min
     made = _t.reduce_max(to_dense(sp_input, least), axis, bool(keepdims))
     made = _t.where_(made == _t.to_tensor(least, made.dtype, None), _t.zeros_like(made), made)
-    return from_dense(made) if output_is_sparse else made
+    return _stored(made) if output_is_sparse else made
+
+
+def _stored(dense):
+    """A dense tensor as a sparse one; one element is stored whatever it is."""
+    if dense.ndim:
+        return from_dense(dense)
+    return SparseTensor(_t.fill([1, 0], 0, "int64"), _t.reshape(dense, [1]), [])
 
 
 def sparse_dense_matmul(sp_a, b, adjoint_a=False, adjoint_b=False, name=None):

@@ -43,6 +43,21 @@ def install():
     os.environ["KERAS_BACKEND"] = "tensorflow"
     sys.meta_path.insert(0, Finder())
     importlib.import_module("tensorflow")
+    _label()
+
+
+def _label():
+    """Lets classes say that they are TensorFlow's: Keras tells data of one framework from that of another by the names of classes and
+    of their modules, so that it need not import the others."""
+    from .. import _tonnage, sparse
+    from .._composite import RaggedTensor
+    from ..data.dataset import DatasetV2
+
+    for cls, module in (
+        (_tonnage.Tensor, "framework.tensor"), (sparse.SparseTensor, "framework.sparse_tensor"),
+        (RaggedTensor, "ops.ragged.ragged_tensor"), (DatasetV2, "data.ops.dataset_ops"),
+    ):
+        cls.__module__ = f"tensorflow.python.{module}"
 
 
 def check_keras():

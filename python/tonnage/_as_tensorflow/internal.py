@@ -6,6 +6,7 @@ import tonnage
 from tonnage import _tonnage as _t
 from tonnage._array import dynamic_update_slice
 from tonnage._shape import StandIn
+from tonnage.config import _determinism
 from tonnage.compat._graph import Graph
 
 from . import tracking
@@ -124,6 +125,11 @@ _MODULES = {
     "compiler.tf2xla.python.xla": {"dynamic_update_slice": dynamic_update_slice},
     "experimental.dtensor": {},
     "python.eager.context": {"context": _Context, "async_wait": lambda: None},
+    "python.framework.config": {
+        "disable_op_determinism": lambda: _determinism.update(asked=False),
+        "enable_op_determinism": tonnage.config.experimental.enable_op_determinism,
+        "is_op_determinism_enabled": lambda: _determinism["asked"],
+    },
     "python.ops.linalg.sparse.sparse_csr_matrix_ops": {
         "sparse_tensor_to_csr_sparse_matrix": _sparse,
         "sparse_matrix_sparse_mat_mul": _sparse_product,

@@ -27,7 +27,11 @@ class Options:
         self.experimental_optimization, self.experimental_distribute = SimpleNamespace(), SimpleNamespace()
 
 
-class Dataset:
+class DatasetV2:
+    """What datasets are to those who look for TensorFlow's own class by its name."""
+
+
+class Dataset(DatasetV2):
     """A stream of elements: tensors, or nested ones.
 
     >>> data = tf.data.Dataset.from_tensor_slices([1, 2, 3, 4]).map(lambda x: x * 10).batch(3)

@@ -267,6 +267,9 @@ def _as_tensor(leaf):
 class Optional:
     """A value or none: what :meth:`Iterator.get_next_as_optional` gives."""
 
+    # A loop may carry one that has a value in one iteration and none in the next.
+    _changes_structure = True
+
     def __init__(self, has_value, value):
         self._has_value, self._value = has_value, value
 
@@ -300,4 +303,8 @@ class Optional:
         return self._value
 
     def _tonnage_flatten(self):
+        if self._value is None:
+            if _t.is_symbolic():
+                raise DataDecideError("what an Optional without a value would hold")
+            return [self._has_value], lambda has_value: Optional(has_value, None)
         return [self._has_value, self._value], Optional
