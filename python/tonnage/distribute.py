@@ -6,6 +6,7 @@ There is one process and one replica, so sums over replicas are the values thems
 import contextlib as _contextlib
 
 from ._nest import map_structure as _map_structure
+from ._variable import Variable as _Variable
 
 
 class ReduceOp:
@@ -71,8 +72,8 @@ class StrategyExtended:
         return _contextlib.nullcontext()
 
     def variable_created_in_scope(self, v):
-        """Whether a variable was made under this strategy."""
-        return True
+        """Whether a variable was made under this strategy: all are."""
+        return isinstance(v, _Variable)
 
     def reduce_to(self, reduce_op, value, destinations, options=None):
         """The values of all replicas as one: the value itself."""
@@ -111,10 +112,6 @@ class Strategy:
     def experimental_local_results(self, value):
         """The values of this process's replicas."""
         return (value,)
-
-    def gather(self, value, axis):
-        """The values of all replicas, one after the other."""
-        return value
 
 
 class TPUStrategy(Strategy):

@@ -205,6 +205,8 @@ def matrix_rank(a, tol=None, validate_args=False, name=None):
     1
     """
     a = _t.to_tensor(a, None, None)
+    if validate_args and (not a.dtype.is_floating or a.ndim < 2):
+        raise ValueError(f"matrix_rank: matrices of floats are needed, not {a.dtype!r} of shape {a.shape}")
     values = _t.svd(a)[1]
     if tol is None:
         epsilon = 2.0 ** -{2: 10, 4: 23, 8: 52}[a.dtype.size]

@@ -62,10 +62,6 @@ class SparseTensor(_StandIn):
         """Other values at the same places."""
         return SparseTensor(self.indices, new_values, self._shape)
 
-    def eval(self, feed_dict=None, session=None):
-        """Its parts as arrays."""
-        return self.indices.numpy(), self.values.numpy(), self.dense_shape.numpy()
-
     @property
     def _type_spec(self):
         return SparseTensorSpec(self._shape, self.dtype)
@@ -187,14 +183,15 @@ def _union(a, b, fold):
 
 
 def add(a, b, threshold=0):
-    """The sum; a dense tensor where one of them is."""
+    """The sum; a dense tensor where one of them is. Of a sparse sum, elements smaller than ``threshold`` are left out."""
     if not isinstance(a, SparseTensor):
         a, b = b, a
     if not isinstance(a, SparseTensor):
         raise TypeError("At least one input should be SparseTensor; do you mean to use tf.add()?")
     if not isinstance(b, SparseTensor):
         return _t.scatter_nd_add(_t.broadcast_to(_t.to_tensor(b, None, a.dtype), a.shape), a.indices, a.values)
-    return _union(a, b, _segment_sum)
+    made = _union(a, b, _segment_sum)
+    return retain(made, abs(made.values) >= threshold) if threshold else made
 
 
 def maximum(sp_a, sp_b, name=None):
