@@ -1,4 +1,7 @@
-"""``tf.random``: numbers that take no memory until they are written, the same on any number of threads."""
+"""``tf.random``: numbers that take no memory until they are written, the same on any number of threads.
+
+Decision on seeds that a function computes: ``docs/decisions/keras-over-tensorflow-names.md``.
+"""
 
 from . import _tonnage as _t
 from ._shape import TensorShape as _TensorShape, _lengths_of
