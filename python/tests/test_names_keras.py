@@ -236,3 +236,18 @@ def test_names_that_say_no():
     with pytest.raises(NotImplementedError, match="rows of one length"):
         tf.RaggedTensor([1])
     assert not isinstance(tf.constant(1), (tf.SparseTensor, tf.RaggedTensor)) and tf.is_tensor(tf.sparse.from_dense([1]))
+
+
+def test_boxes_of_images():
+    image = floats(2, 3, 4, 1)
+    padded = tf.image.pad_to_bounding_box(image, 1, 2, 6, 7)
+    np.testing.assert_array_equal(padded.numpy(), np.pad(image, [(0, 0), (1, 2), (2, 1), (0, 0)]))
+    np.testing.assert_array_equal(tf.image.crop_to_bounding_box(padded, 1, 2, 3, 4).numpy(), image)
+    for box in (tf.image.pad_to_bounding_box, tf.image.crop_to_bounding_box):
+        with pytest.raises(ValueError, match="are not within"):
+            box(image, 2, 2, 4, 4)
+
+
+def test_tensors_in_a_list_become_the_dtype_that_is_asked_for():
+    assert tf.convert_to_tensor([tf.constant(1), 2], tf.float32).numpy().tolist() == [1.0, 2.0]
+    assert tf.convert_to_tensor(True, tf.float32).numpy() == 1.0

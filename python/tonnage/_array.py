@@ -39,6 +39,8 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
         return value if dtype is None else cast(value, dtype)  # what is sparse stays so
     if isinstance(value, bool) and dtype is not None:
         return cast(value, dtype)
+    if isinstance(value, (list, tuple)) and dtype is not None and any(isinstance(part, _t.Tensor) for part in value):
+        return cast(_t.to_tensor(value, None, dtype), dtype)
     return _known(_t.to_tensor(value, dtype, dtype_hint), value)
 
 

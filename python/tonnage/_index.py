@@ -195,6 +195,7 @@ def meshgrid(*args, indexing="xy", name=None):
     """The coordinates of a grid."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Argument `indexing` must be 'xy' or 'ij'. Received: {indexing}")
+    args = [_t.reshape(x, [-1]) for x in args]
     if indexing == "ij" or len(args) < 2:
         return _t.meshgrid(list(args))
     made = _t.meshgrid([args[1], args[0], *args[2:]])

@@ -83,6 +83,31 @@ def resize_with_pad(image, target_height, target_width, method="bilinear", antia
     return _batched(image, padded)
 
 
+def pad_to_bounding_box(image, offset_height, offset_width, target_height, target_width):
+    """Images within larger ones: zeros around, so that they begin at an offset."""
+    up, left, high, wide = (int(n) for n in (offset_height, offset_width, target_height, target_width))
+
+    def padded(batch):
+        below, right = high - up - batch.lengths[1], wide - left - batch.lengths[2]
+        if min(up, left, below, right) < 0:
+            raise ValueError(f"pad_to_bounding_box: images of shape {batch.shape} at {up}, {left} are not within {high} by {wide}")
+        return _t.pad(batch, [[0, 0], [up, below], [left, right], [0, 0]], 0)
+
+    return _batched(image, padded)
+
+
+def crop_to_bounding_box(image, offset_height, offset_width, target_height, target_width):
+    """Parts of images that begin at an offset."""
+    up, left, high, wide = (int(n) for n in (offset_height, offset_width, target_height, target_width))
+
+    def cropped(batch):
+        if min(up, left) < 0 or min(high, wide) < 1 or up + high > batch.lengths[1] or left + wide > batch.lengths[2]:
+            raise ValueError(f"crop_to_bounding_box: {high} by {wide} at {up}, {left} are not within images of shape {batch.shape}")
+        return batch[:, up: up + high, left: left + wide, :]
+
+    return _batched(image, cropped)
+
+
 def rgb_to_grayscale(images, name=None):
     """Colours as shades of grey, in one channel."""
     images = _t.to_tensor(images, None, None)
