@@ -9,7 +9,7 @@ const ORDER: [&[&str]; 8] = [
     &["core", "counting"],
     &["ops"],
     &["plan"],
-    &["cpu"],
+    &["cpu", "cuda"],
     &["runtime"],
     &["report"],
     &["tonnage"],
