@@ -5,3 +5,8 @@
 //!
 //! Nothing of CUDA is needed to build this crate, and no driver to start a program that has it: libraries are loaded when a device is
 //! asked for.
+
+pub mod driver;
+pub mod emit;
+pub mod headers;
+pub mod target;
