@@ -30,3 +30,10 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vec {
 TN_FN f64 count_f64(u64 start, u64 step, u64 position) {
   return f64_of_bits(start) + f64_of_bits(step) * (f64)position;
 }
+
+// A function that is launched, over blocks of 256 threads.
+#ifdef __CUDACC_RTC__
+#define TN_KERNEL(name) extern "C" __global__ void __launch_bounds__(256) name(const P p)
+#else
+#define TN_KERNEL(name) static void name(const P& p)
+#endif

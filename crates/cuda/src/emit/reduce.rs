@@ -220,10 +220,7 @@ pub fn text(key: &KernelKey, lanes: u16, along: bool, passes: u8) -> String {
     let _ = writeln!(text, "TN_FN acc join2(acc a, acc b) {{ return {}; }}", acc.join);
     finish(&mut text, *reduction, *form, &acc);
     let each = THREADS / u32::from(lanes);
-    let _ = writeln!(
-        text,
-        "extern \"C\" __global__ void __launch_bounds__({THREADS}) kernel(const P p) {{\n  __shared__ acc tree[{THREADS}];"
-    );
+    let _ = writeln!(text, "TN_KERNEL(kernel) {{\n  __shared__ acc tree[{THREADS}];");
     text.push_str(
         "  const idx results = (idx)p.w[0], length = (idx)p.w[1], parts = (idx)p.w[2];\n",
     );
@@ -284,7 +281,7 @@ pub fn text(key: &KernelKey, lanes: u16, along: bool, passes: u8) -> String {
         let each = THREADS / JOIN as u32;
         let _ = writeln!(
             text,
-            "extern \"C\" __global__ void __launch_bounds__({THREADS}) join(const P p) {{\n  __shared__ acc tree[{THREADS}];\n  const idx results = (idx)p.w[0], length = (idx)p.w[1], parts = (idx)p.w[2];\n  const u32 lane = threadIdx.x / {each}u, mine = threadIdx.x % {each}u;\n  const idx o = (idx)blockIdx.x * {each}u + mine;\n  acc sum = {};\n  if (o < results) for (idx i = lane; i < parts; i += {JOIN}u) sum = join2(sum, ((const acc*)p.w[4])[i * results + o]);",
+            "TN_KERNEL(join) {{\n  __shared__ acc tree[{THREADS}];\n  const idx results = (idx)p.w[0], length = (idx)p.w[1], parts = (idx)p.w[2];\n  const u32 lane = threadIdx.x / {each}u, mine = threadIdx.x % {each}u;\n  const idx o = (idx)blockIdx.x * {each}u + mine;\n  acc sum = {};\n  if (o < results) for (idx i = lane; i < parts; i += {JOIN}u) sum = join2(sum, ((const acc*)p.w[4])[i * results + o]);",
             acc.start
         );
         tree(&mut text, JOIN as u32, false);

@@ -194,10 +194,7 @@ pub fn text(key: &KernelKey) -> String {
     word += program.stores.len();
     let _ = writeln!(text, "struct P {{ u64 w[{word}]; }};");
     let _ = writeln!(text, "typedef {index} idx;");
-    let _ = writeln!(
-        text,
-        "extern \"C\" __global__ void __launch_bounds__({THREADS}) kernel(const P p) {{\n  const idx n = (idx)p.w[0];"
-    );
+    let _ = writeln!(text, "TN_KERNEL(kernel) {{\n  const idx n = (idx)p.w[0];");
     for (i, class) in key.operands.iter().enumerate() {
         if let OperandClass::Single(_) = class {
             let value = Placed::value(*class, first[i].0, "", "");
