@@ -5,3 +5,7 @@
 //!
 //! Nothing of CUDA is needed to build this crate, and no driver to start a program that has it: libraries are loaded when a device is
 //! asked for.
+
+mod headers;
+
+pub use headers::HEADERS;
