@@ -100,8 +100,8 @@ pub fn constant(value: Scalar, dtype: DType) -> String {
     });
     let bits = u64::from_le_bytes(bits);
     match dtype {
-        DType::F64 => format!("f64_of_bits({bits:#x}ull)"),
-        DType::F32 => format!("f32_of_bits({bits:#x}u)"),
+        DType::F64 => format!("tn::from_bits({bits:#x}ull)"),
+        DType::F32 => format!("tn::from_bits({bits:#x}u)"),
         _ => format!("({})({bits:#x}ull)", c_type(dtype)),
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         let text = function(&program);
         assert!(text.starts_with("TN_FN void body(f32 r0, f32 r1, f32& y0) {"), "{text}");
         assert!(text.contains("const f32 r3 = p_mul(r0, r2);"), "{text}");
-        assert!(text.contains("f32_of_bits(0x40000000u)"), "{text}");
+        assert!(text.contains("tn::from_bits(0x40000000u)"), "{text}");
     }
 
     #[test]

@@ -53,8 +53,8 @@ pub struct KernelKey {
 /// How the work is shared among threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Share {
-    /// Each takes elements of its own.
-    Store,
+    /// Each takes neighbours of its own: at once, or one by one where they do not lie so.
+    Store { one_by_one: bool },
     /// So many threads share a result, lying side by side along what is reduced or along the results; in two passes where results are few.
     Reduce { lanes: u16, along: bool, passes: u8 },
 }
@@ -101,7 +101,7 @@ impl KernelKey {
     /// The text of the kernel, behind the headers.
     pub fn text(&self) -> String {
         match self.share {
-            Share::Store => store::text(self),
+            Share::Store { one_by_one } => store::text(self, one_by_one),
             Share::Reduce { lanes, along, passes } => reduce::text(self, lanes, along, passes),
         }
     }

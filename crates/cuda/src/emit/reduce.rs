@@ -154,10 +154,10 @@ impl Accumulator {
         let own = c_type(dtype.compute());
         let wide = if is_float { "f64" } else { own };
         let least = |low: bool| match (dtype.compute(), low) {
-            (DType::F64, true) => "f64_of_bits(0xfff0000000000000ull)".to_string(),
-            (DType::F64, false) => "f64_of_bits(0x7ff0000000000000ull)".to_string(),
-            (DType::F32, true) => "f32_of_bits(0xff800000u)".to_string(),
-            (DType::F32, false) => "f32_of_bits(0x7f800000u)".to_string(),
+            (DType::F64, true) => "tn::from_bits(0xfff0000000000000ull)".to_string(),
+            (DType::F64, false) => "tn::from_bits(0x7ff0000000000000ull)".to_string(),
+            (DType::F32, true) => "tn::from_bits(0xff800000u)".to_string(),
+            (DType::F32, false) => "tn::from_bits(0x7f800000u)".to_string(),
             (DType::I64, true) => "(i64)0x8000000000000000ull".to_string(),
             (DType::I64, false) => "(i64)0x7fffffffffffffffull".to_string(),
             (DType::I32, true) => "(i32)0x80000000u".to_string(),

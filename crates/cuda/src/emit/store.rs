@@ -55,7 +55,14 @@ pub fn launch(
             };
         }
     }
-    let vector = vector(program, &placed, &axes, outputs);
+    let (vector, one_by_one) = vector(program, &placed, &axes, outputs);
+    if one_by_one {
+        for operand in &mut placed {
+            if let OperandClass::Rows(dtype) | OperandClass::PerRow(dtype) = operand.class {
+                operand.class = OperandClass::Strided(dtype);
+            }
+        }
+    }
     let rank = if axes.rank() < 2 { 1 } else { axes.rank() };
     let wide = axes.count() > u64::from(u32::MAX >> 1)
         || (0..placed.len()).any(|i| axes.reach(i) > u64::from(u32::MAX >> 1));
@@ -65,7 +72,7 @@ pub fn launch(
         ranks: (rank as u8, 0),
         vector: vector as u8,
         wide,
-        share: Share::Store,
+        share: Share::Store { one_by_one },
     };
     let count = axes.count().max(1);
     let mut words = vec![count];
@@ -121,11 +128,12 @@ fn bytes_of(form: Form) -> Option<usize> {
     }
 }
 
-/// How many neighbours a thread takes.
-fn vector(program: &TileProgram, placed: &[Placed], axes: &Axes, outputs: &[u64]) -> usize {
+/// How many neighbours a thread takes, and whether one by one.
+fn vector(program: &TileProgram, placed: &[Placed], axes: &Axes, outputs: &[u64]) -> (usize, bool) {
+    let inner = axes.sizes.last().copied().unwrap_or(1);
     // A byte of bits is one thread's.
     if program.stores.iter().any(|(_, form)| *form == Form::Bits) {
-        return MOST;
+        return (MOST, !fits(program, placed, axes, outputs, MOST, inner));
     }
     let mut sizes: SmallVec<[usize; 4]> = SmallVec::new();
     sizes.extend(program.stores.iter().filter_map(|(_, form)| bytes_of(*form)));
@@ -136,11 +144,10 @@ fn vector(program: &TileProgram, placed: &[Placed], axes: &Axes, outputs: &[u64]
     }
     let least = sizes.iter().copied().min().unwrap_or(1);
     let mut vector = (ACCESS / least).min(MOST);
-    let inner = axes.sizes.last().copied().unwrap_or(1);
     while vector > 1 && !fits(program, placed, axes, outputs, vector, inner) {
         vector /= 2;
     }
-    vector
+    (vector, false)
 }
 
 /// Whether every access of so many neighbours is aligned, and stays in a row.
@@ -177,9 +184,10 @@ fn fits(
 }
 
 /// The text of a kernel.
-pub fn text(key: &KernelKey) -> String {
+pub fn text(key: &KernelKey, one_by_one: bool) -> String {
     let (program, vector, rank) = (&key.program, usize::from(key.vector), usize::from(key.ranks.0));
     let groups = groups(key);
+    let at_once = vector > 1 && !one_by_one;
     let index = if key.wide { "u64" } else { "u32" };
     let mut text = body::function(program);
     let mut word = 1 + if rank > 1 { rank } else { 0 };
@@ -233,7 +241,9 @@ pub fn text(key: &KernelKey) -> String {
     let _ =
         writeln!(text, "      const idx g = b + u * {THREADS}u + threadIdx.x, e = g * {vector}u;");
     text.push_str("      if (e >= n) continue;\n");
-    positions(&mut text, key, &first, rank, vector);
+    if !one_by_one {
+        positions(&mut text, key, &first, rank, ("g", vector));
+    }
     let _ = writeln!(text, "      const bool whole = e + {vector}u <= n;");
     let _ = writeln!(text, "      const int most = whole ? {vector} : (int)(n - e);");
     // What a group reads of a row is one access.
@@ -266,6 +276,9 @@ pub fn text(key: &KernelKey) -> String {
     if vector > 1 {
         text.push_str("        if (v >= most) break;\n");
     }
+    if one_by_one {
+        positions(&mut text, key, &first, rank, ("(e + v)", 1));
+    }
     for (k, (reg, _)) in program.stores.iter().enumerate() {
         let _ = writeln!(text, "        {} y{k};", body::register_type(program.register(*reg)));
     }
@@ -276,18 +289,21 @@ pub fn text(key: &KernelKey) -> String {
             OperandClass::Rows(dtype) => load(*dtype, &format!("x{i}.v[v]")),
             OperandClass::InOrder(dtype) => {
                 let element = Placed::value(*class, first[i].0, "", "e + v");
-                match vector > 1 {
+                match at_once {
                     true => {
                         format!("whole ? {} : {element}", load(*dtype, &format!("x{i}[u].v[v]")))
                     }
                     false => element,
                 }
             }
-            OperandClass::Output(k) => output_value(program, usize::from(*k), i, outputs, vector),
+            OperandClass::Output(k) => output_value(program, usize::from(*k), i, outputs, at_once),
             OperandClass::Bits => Placed::value(*class, first[i].0, "(e + v)", ""),
             _ => {
-                let inner = format!("p.w[{}]", first[i].1 + rank - 1);
-                Placed::value(*class, first[i].0, &format!("a{i} + v * (i64){inner}"), "")
+                let inner = match one_by_one {
+                    true => String::new(),
+                    false => format!(" + v * (i64)p.w[{}]", first[i].1 + rank - 1),
+                };
+                Placed::value(*class, first[i].0, &format!("a{i}{inner}"), "")
             }
         };
         let ty = body::register_type(program.loads[i].register());
@@ -312,10 +328,16 @@ pub fn text(key: &KernelKey) -> String {
         let _ = match form {
             Form::Elements(dtype) => {
                 let ty = c_type(*dtype);
-                writeln!(
-                    text,
-                    "      if (whole) ((Vec<{ty}, {vector}>*)p.w[{address}])[g] = z{k};\n      else for (int v = 0; v < {vector}; v++) if (v < most) (({ty}*)p.w[{address}])[e + v] = z{k}.v[v];"
-                )
+                let each = format!(
+                    "for (int v = 0; v < {vector}; v++) if (v < most) (({ty}*)p.w[{address}])[e + v] = z{k}.v[v];"
+                );
+                match one_by_one {
+                    true => writeln!(text, "#pragma unroll\n      {each}"),
+                    false => writeln!(
+                        text,
+                        "      if (whole) ((Vec<{ty}, {vector}>*)p.w[{address}])[g] = z{k};\n      else {each}"
+                    ),
+                }
             }
             Form::Bits => writeln!(text, "      ((u8*)p.w[{address}])[g] = z{k};"),
         };
@@ -328,7 +350,7 @@ pub fn text(key: &KernelKey) -> String {
 fn vector_type(key: &KernelKey, load: usize, class: OperandClass) -> Option<String> {
     let vector = key.vector;
     match class {
-        _ if vector == 1 => None,
+        _ if vector == 1 || key.share == (Share::Store { one_by_one: true }) => None,
         OperandClass::InOrder(dtype) => Some(format!("Vec<{}, {vector}>", c_type(dtype))),
         OperandClass::Output(_) => match key.program.loads[load] {
             Form::Elements(dtype) => Some(format!("Vec<{}, {vector}>", c_type(dtype))),
@@ -344,26 +366,26 @@ fn output_value(
     output: usize,
     i: usize,
     word: usize,
-    vector: usize,
+    at_once: bool,
 ) -> String {
     let Form::Elements(dtype) = program.loads[i] else {
         return format!("(u8)(((const u8*)p.w[{}])[g] >> v & 1)", word + output);
     };
     let element =
         load(dtype, &format!("((const {}*)p.w[{}])[e + v]", c_type(dtype), word + output));
-    match vector > 1 {
+    match at_once {
         true => format!("whole ? {} : {element}", load(dtype, &format!("x{i}[u].v[v]"))),
         false => element,
     }
 }
 
-/// Where the first element of a group lies in each operand that has steps of its own.
+/// Where an element lies in each operand that has steps of its own: number `at` of the groups of so many.
 fn positions(
     text: &mut String,
     key: &KernelKey,
     first: &[(usize, usize)],
     rank: usize,
-    vector: usize,
+    (at, each): (&str, usize),
 ) {
     let stepped: Vec<usize> =
         (0..key.operands.len()).filter(|i| has_steps(key.operands[*i])).collect();
@@ -372,24 +394,21 @@ fn positions(
     }
     if rank == 1 {
         for i in stepped {
-            let _ = writeln!(text, "      const i64 a{i} = (i64)e * (i64)p.w[{}];", first[i].1);
+            let step = first[i].1;
+            let _ =
+                writeln!(text, "      const i64 a{i} = (i64)({at} * {each}u) * (i64)p.w[{step}];");
         }
         return;
     }
-    let _ = writeln!(text, "      idx q = g;");
-    for axis in (0..rank).rev() {
-        let size = 1 + axis;
-        let scale = if axis == rank - 1 { vector } else { 1 };
-        match axis {
-            0 => text.push_str("      const idx c0 = q;\n"),
-            _ => {
-                let _ = writeln!(
-                    text,
-                    "      const idx m{axis} = (idx)p.w[{size}] / {scale}u, d{axis} = q / m{axis}, c{axis} = (q - d{axis} * m{axis}) * {scale}u; q = d{axis};"
-                );
-            }
-        }
+    let _ = writeln!(text, "      idx q = {at};");
+    for axis in (1..rank).rev() {
+        let (size, scale) = (1 + axis, if axis == rank - 1 { each } else { 1 });
+        let _ = writeln!(
+            text,
+            "      const idx m{axis} = (idx)p.w[{size}] / {scale}u, d{axis} = q / m{axis}, c{axis} = (q - d{axis} * m{axis}) * {scale}u; q = d{axis};"
+        );
     }
+    text.push_str("      const idx c0 = q;\n");
     for i in stepped {
         let _ = write!(text, "      const i64 a{i} = 0");
         for axis in 0..rank {

@@ -36,7 +36,8 @@ impl Library {
         let each = keys.len().div_ceil(FILES).max(1);
         let mut running = Vec::new();
         for (file, part) in keys.chunks(each).enumerate() {
-            let mut text = String::from(include_str!("threads.h"));
+            let mut text = String::from(include_str!("../formulas/prelude.h"));
+            text.push_str(include_str!("threads.h"));
             HEADERS.iter().for_each(|(_, header)| text.push_str(header));
             let mut table = String::new();
             for (i, key) in part.iter().enumerate() {
