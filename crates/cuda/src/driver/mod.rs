@@ -4,8 +4,8 @@
 //! of the host, so what is offered is safe.
 #![allow(unsafe_code, reason = "calls the driver")]
 
-mod compiler;
-mod library;
+pub mod compiler;
+pub mod library;
 mod module;
 
 use std::ffi::{CStr, c_int};

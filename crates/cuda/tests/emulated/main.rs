@@ -15,6 +15,7 @@ use std::collections::HashMap;
 
 use cases::{Case, cases};
 use compile::Library;
+use tonnage_cuda::driver::{compiler, library};
 use tonnage_cuda::emit::{KernelKey, Launch};
 
 /// What one case launches, and the kernel that runs it.
@@ -59,4 +60,23 @@ fn kernels_give_the_bits_of_the_cpu() {
         cases.len(),
         wrong[..wrong.len().min(20)].join("\n")
     );
+}
+
+/// Every so many kernels, for each architecture: all of them take a minute.
+const EVERY: usize = 40;
+
+#[test]
+fn kernels_compile_for_the_architectures() {
+    if let Err(what) = library::find_compiler() {
+        println!("SKIPPED: {what}");
+        return;
+    }
+    let cases = cases();
+    let (keys, _) = launches(&cases);
+    for key in keys.iter().step_by(EVERY) {
+        for capability in [(8, 0), (9, 0)] {
+            let made = compiler::compile(&key.text(), capability);
+            assert!(made.is_ok(), "{}\n{}", made.unwrap_err(), key.text());
+        }
+    }
 }
