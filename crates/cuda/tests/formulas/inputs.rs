@@ -1,5 +1,7 @@
 //! What the functions are asked: random bits, and around everything where a formula or a format changes.
 
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, FRAC_PI_4, LN_2, PI, SQRT_2};
+
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use tonnage_core::DType;
 
@@ -157,15 +159,15 @@ const EDGES: &[f64] = &[
     5.960_464_5e-8,
     2.98e-8,
     5.551e-17,
-    0.346_573_59,
-    0.693_147_18,
-    0.707_106_78,
-    0.785_398_16,
-    1.414_213_56,
+    LN_2 / 2.0,
+    LN_2,
+    FRAC_1_SQRT_2,
+    FRAC_PI_4,
+    SQRT_2,
     1.461_632_14,
-    1.570_796_33,
-    3.141_592_65,
-    0.414_213_56,
+    FRAC_PI_2,
+    PI,
+    SQRT_2 - 1.0,
     f64::MAX,
     f64::MIN_POSITIVE,
 ];
