@@ -179,7 +179,7 @@ fn ordinary(random: &mut Words) -> f64 {
         1 => 10.0 * random.signed(),
         2 => 1000.0 * random.signed(),
         3 => 2e6 * random.signed(),
-        4 => (random.below(801) as f64 - 400.0) / 2.0,
+        4 => (random.below(801) as f64 - 400.0) / 2.0 * random.pick(&[1.0, 9.0]),
         5 => random.below(175) as f64,
         6 => 2f64.powf(80.0 * random.signed()).copysign(random.signed()),
         _ => random.pick(EDGES) * random.pick(&[1.0, -1.0]),
@@ -190,7 +190,9 @@ macro_rules! float {
     ($T:ident, $Bits:ident, $random:expr) => {{
         let random: &mut Words = $random;
         match random.below(8) {
-            0 | 1 => $T::from_bits(random.next() as $Bits),
+            0 => $T::from_bits(random.next() as $Bits),
+            // Few digits, as the middle of two narrower numbers has.
+            1 => $T::from_bits(random.next() as $Bits & (!0 << random.below($Bits::BITS.into()))),
             // Subnormal numbers, and the smallest normal ones.
             2 => $T::from_bits(
                 random.next() as $Bits >> (8 + random.below(u64::from($Bits::BITS) - 8)),
