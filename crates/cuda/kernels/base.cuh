@@ -22,7 +22,7 @@ typedef double f64;
 
 // Another compiler defines these before it includes this file.
 #ifndef TN_FN
-#define TN_FN static __device__ __forceinline__
+#define TN_FN __device__ __forceinline__
 #define TN_TABLE static __constant__ const
 
 namespace tn {
@@ -73,7 +73,7 @@ TN_FN T select(bool condition, T a, T b) {
 // Products and sums that are rounded once.
 struct Fused {
     template <class T>
-    TN_FN T fma(T a, T b, T c) {
+    static TN_FN T fma(T a, T b, T c) {
         return tn::fma(a, b, c);
     }
 };
@@ -82,7 +82,7 @@ struct Fused {
 // fused multiply-add.
 struct Plain {
     template <class T>
-    TN_FN T fma(T a, T b, T c) {
+    static TN_FN T fma(T a, T b, T c) {
         return a * b + c;
     }
 };

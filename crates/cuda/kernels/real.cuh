@@ -67,8 +67,8 @@ struct Real<f32> : Layout<f32, u32, 23> {
     static constexpr f32 GELU_FAR = 14.4f;
     // Beyond this gelu by a hyperbolic tangent is x, or 0.
     static constexpr f32 GELU_TANH_FAR = 11.5f;
-    TN_FN f32 infinity() { return from_bits(0x7f800000u); }
-    TN_FN f32 nan() { return from_bits(0x7fc00000u); }
+    static TN_FN f32 infinity() { return from_bits(0x7f800000u); }
+    static TN_FN f32 nan() { return from_bits(0x7fc00000u); }
 };
 
 template <>
@@ -97,8 +97,8 @@ struct Real<f64> : Layout<f64, u64, 52> {
     static constexpr f64 PRODUCT_FAR = 755.0;
     static constexpr f64 GELU_FAR = 38.62;
     static constexpr f64 GELU_TANH_FAR = 22.0;
-    TN_FN f64 infinity() { return from_bits(0x7ff0000000000000ull); }
-    TN_FN f64 nan() { return from_bits(0x7ff8000000000000ull); }
+    static TN_FN f64 infinity() { return from_bits(0x7ff0000000000000ull); }
+    static TN_FN f64 nan() { return from_bits(0x7ff8000000000000ull); }
 };
 
 template <class T>

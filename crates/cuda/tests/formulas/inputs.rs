@@ -1,5 +1,7 @@
 //! What the functions are asked: random bits, and around everything where a formula or a format changes.
 
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_PI_2, FRAC_PI_4, LN_2, PI, SQRT_2};
+
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use tonnage_core::DType;
 
@@ -157,15 +159,15 @@ const EDGES: &[f64] = &[
     5.960_464_5e-8,
     2.98e-8,
     5.551e-17,
-    0.346_573_59,
-    0.693_147_18,
-    0.707_106_78,
-    0.785_398_16,
-    1.414_213_56,
+    LN_2 / 2.0,
+    LN_2,
+    FRAC_1_SQRT_2,
+    FRAC_PI_4,
+    SQRT_2,
     1.461_632_14,
-    1.570_796_33,
-    3.141_592_65,
-    0.414_213_56,
+    FRAC_PI_2,
+    PI,
+    SQRT_2 - 1.0,
     f64::MAX,
     f64::MIN_POSITIVE,
 ];
@@ -177,7 +179,7 @@ fn ordinary(random: &mut Words) -> f64 {
         1 => 10.0 * random.signed(),
         2 => 1000.0 * random.signed(),
         3 => 2e6 * random.signed(),
-        4 => (random.below(801) as f64 - 400.0) / 2.0,
+        4 => (random.below(801) as f64 - 400.0) / 2.0 * random.pick(&[1.0, 9.0]),
         5 => random.below(175) as f64,
         6 => 2f64.powf(80.0 * random.signed()).copysign(random.signed()),
         _ => random.pick(EDGES) * random.pick(&[1.0, -1.0]),
@@ -188,7 +190,9 @@ macro_rules! float {
     ($T:ident, $Bits:ident, $random:expr) => {{
         let random: &mut Words = $random;
         match random.below(8) {
-            0 | 1 => $T::from_bits(random.next() as $Bits),
+            0 => $T::from_bits(random.next() as $Bits),
+            // Few digits, as the middle of two narrower numbers has.
+            1 => $T::from_bits(random.next() as $Bits & (!0 << random.below($Bits::BITS.into()))),
             // Subnormal numbers, and the smallest normal ones.
             2 => $T::from_bits(
                 random.next() as $Bits >> (8 + random.below(u64::from($Bits::BITS) - 8)),

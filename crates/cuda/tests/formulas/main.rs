@@ -2,8 +2,10 @@
 //!
 //! A program with a loop for each is written, compiled by this machine's C++ compiler and run; the same arrays go through
 //! `tonnage_cpu` at a level that has a fused multiply-add.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod cases;
+mod constants;
 mod inputs;
 mod program;
 

@@ -1,10 +1,8 @@
 // What base.cuh has for a device, for the host's compiler: included before it.
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
-#define TN_FN static inline
+#define TN_FN inline
 #define TN_TABLE static const
 
 namespace tn {

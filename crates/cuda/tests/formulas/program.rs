@@ -35,7 +35,7 @@ impl Drop for Folder {
     }
 }
 
-/// Cases of one translation unit: they are compiled side by side.
+/// Programs that the cases are spread over: they are compiled side by side.
 const UNITS: usize = 4;
 
 /// What the cases give, one behind the other.
