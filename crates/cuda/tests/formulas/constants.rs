@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use tonnage_cuda::HEADERS;
+use tonnage_cuda::headers::HEADERS;
 
 /// The decimal fractions of a text with more than four digits, as bits of an `f64`; without their signs.
 fn fractions(text: &str) -> BTreeSet<u64> {
