@@ -65,7 +65,7 @@ fn lines(machine: &Doctor) -> Vec<(&'static str, String)> {
         // Among others, that there is no file.
         _ => "no file".into(),
     };
-    vec![
+    let mut lines = vec![
         ("cores", machine.cores.to_string()),
         ("vectors", format!("{}, {} bytes", machine.vectors, machine.vector_bytes)),
         ("matrix unit", machine.matrix_unit.unwrap_or("none").into()),
@@ -75,5 +75,14 @@ fn lines(machine: &Doctor) -> Vec<(&'static str, String)> {
         ("devices", machine.devices.join(", ")),
         ("MPI library", path(machine.mpi.as_deref()).unwrap_or_else(|| "none found".into())),
         ("calibration", calibration),
-    ]
+    ];
+    for gpu in &machine.gpus {
+        let (capability, driver) = (gpu.capability, gpu.driver);
+        let text = format!(
+            "{}, {}, compute capability {}.{}, driver for CUDA {}.{}",
+            gpu.name, gpu.memory, capability.0, capability.1, driver.0, driver.1
+        );
+        lines.push(("GPU", text));
+    }
+    lines
 }

@@ -142,7 +142,13 @@ impl Context {
         if let Some(ledger) = cell.get() {
             return Ok(ledger);
         }
-        let cuda = Cuda::open(index)?;
+        let cuda = Cuda::open(index).map_err(|error| match error.kind() {
+            ErrorKind::NoDevice { name, what } => {
+                let what = format!("{what}; this machine has {}", self.devices().join(", "));
+                ErrorKind::NoDevice { name: name.clone(), what }.into()
+            }
+            _ => error,
+        })?;
         Ok(cell.get_or_init(|| Ledger::of_device(cuda)))
     }
 

@@ -1,11 +1,13 @@
 //! What this machine has, as Tonnage sees it, and what is missing: for `tonnage doctor`, and for programs that report where they ran.
 //!
-//! Nothing is measured or loaded for it: figures are the system's, and libraries are looked for by the names of their files.
+//! Nothing is measured for it: figures are the system's, libraries are looked for by the names of their files, and the driver of GPUs alone is
+//! loaded.
 
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tonnage_core::Bytes;
+use tonnage_runtime::backend::{GpuInfo, gpus};
 use tonnage_runtime::processor::Processor;
 use tonnage_runtime::system;
 
@@ -36,6 +38,10 @@ pub struct Doctor {
     pub container_limit: Option<Bytes>,
     /// The devices by name.
     pub devices: Vec<String>,
+    /// The GPUs among them, in their order: name, memory, compute capability, CUDA version of the driver.
+    pub gpus: Vec<GpuInfo>,
+    /// Why there is no GPU, where there is none: what was looked for.
+    pub no_gpu: Option<String>,
     /// The file of an MPI library, where one is found; it is not loaded.
     pub mpi: Option<PathBuf>,
     /// The figures of this machine, and the file that they are in.
@@ -61,6 +67,11 @@ pub struct Missing {
 /// }
 /// ```
 pub fn doctor() -> Doctor {
+    let (gpus, no_gpu) = match gpus() {
+        Ok(gpus) if gpus.is_empty() => (gpus, Some("the NVIDIA driver lists none".to_string())),
+        Ok(gpus) => (gpus, None),
+        Err(what) => (Vec::new(), Some(what)),
+    };
     let Processor { cores, vectors, vector_bytes, matrix_unit, .. } = Processor::of_this_machine();
     Doctor {
         version: env!("CARGO_PKG_VERSION"),
@@ -73,6 +84,8 @@ pub fn doctor() -> Doctor {
         available: system::available_memory(),
         container_limit: system::group_limit(),
         devices: device::list(),
+        gpus,
+        no_gpu,
         mpi: mpi_library(),
         calibration: saved_figures(),
     }
@@ -96,8 +109,8 @@ impl Doctor {
                     .into(),
             );
         }
-        if self.devices.len() == 1 {
-            add("gpu", "there is none that Tonnage can use; ops run on the CPU".into());
+        if let Some(why) = &self.no_gpu {
+            add("gpu", format!("{why}; ops run on the CPU"));
         }
         if self.mpi.is_none() {
             let advice = "no file libmpi.so or libmpi_abi.so is found; a program on one machine needs none, otherwise install MPICH or \

@@ -14,6 +14,7 @@ use std::num::NonZero;
 use std::ptr;
 
 use cudarc::driver::sys;
+use serde::Serialize;
 use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::{Bytes, Device, DeviceKind};
 
@@ -23,7 +24,7 @@ use module::Modules;
 const LEAST_DRIVER: i32 = 12_000;
 
 /// What a GPU is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GpuInfo {
     /// Its name, as the driver says it.
     pub name: String,

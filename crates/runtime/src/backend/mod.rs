@@ -34,6 +34,7 @@ pub use cpu::CPU;
 pub use cuda::Cuda;
 pub use sim::Sim;
 pub use sim_target::SimTarget;
+pub use tonnage_cuda::driver::{GpuInfo, list as gpus};
 
 use host_step::host_step;
 
