@@ -8,6 +8,7 @@ use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{DType, Device};
 use tonnage_cuda::driver::{Gpu, list};
 use tonnage_cuda::emit::{self, Operand};
+use tonnage_cuda::product::Product;
 
 /// Elements of the large tensors: 1 GiB of f32.
 const ELEMENTS: usize = 1 << 28;
@@ -125,6 +126,27 @@ fn main() -> Result<()> {
         &[Operand::Memory(source(x), &rows)],
         bytes,
     )?;
+    let multiply = |name: &str, dtype: DType, n: usize| -> Result<()> {
+        let layout = Layout::contiguous(&[n, n][..]);
+        let product = Product::of(dtype, (&layout, false), (&layout, false), &[n, n]);
+        let Some(product) = product else { return Ok(()) };
+        let (left, right) = (source(x), source(x) + (n * n * dtype.size()) as u64);
+        gpu.multiply(&product, left, right, source(y), Some(source(z)))?;
+        gpu.wait()?;
+        let start = Instant::now();
+        for _ in 0..20 {
+            gpu.multiply(&product, left, right, source(y), Some(source(z)))?;
+        }
+        gpu.wait()?;
+        let seconds = start.elapsed().as_secs_f64() / 20.0;
+        let rate = 2.0 * (n as f64).powi(3) / seconds / 1e12;
+        println!("{name:24} {:9.1} us  {rate:6.1} TFLOP/s", seconds * 1e6);
+        Ok(())
+    };
+    for n in [256, 1024, 4096, 8192] {
+        multiply(&format!("f32 product of {n}"), DType::F32, n)?;
+        multiply(&format!("bf16 product of {n}"), DType::BF16, n)?;
+    }
     for address in [x, y, z] {
         gpu.release(address);
     }

@@ -9,4 +9,5 @@
 pub mod driver;
 pub mod emit;
 pub mod headers;
+pub mod product;
 pub mod target;

@@ -3,12 +3,15 @@
 use tonnage_core::layout::Layout;
 use tonnage_core::row::Call;
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Attrs, Bytes, OpDef, Scalar};
+use tonnage_core::{Attrs, Bytes, OpDef, Scalar, TensorType};
+use tonnage_ops::OpId;
+use tonnage_ops::linalg::matmul::{MATMUL, transposes};
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{Machine, Target};
 
 use crate::driver::GpuInfo;
 use crate::emit;
+use crate::product::Product;
 
 /// The driver hands out memory in whole multiples of this.
 pub const PAGE: u64 = 2 << 20;
@@ -72,6 +75,16 @@ fn machine(flops: f64, bytes: f64) -> Machine {
     Machine { flops, bytes, step: 4e-6, fork: 0.0, write: 20e9, read: 20e9 }
 }
 
+/// The product of a call whose operands lie in order: another order changes the workspace of none.
+fn product_of(call: &Call) -> Option<Product> {
+    let (left, right) = (call.inputs.first()?, call.inputs.get(1)?);
+    let layout = |ty: &TensorType| ty.shape.sizes().map(Layout::contiguous);
+    let (transposed_left, transposed_right) = transposes(call).ok()?;
+    let out = (MATMUL.infer)(call).ok()?.first()?.shape.sizes()?;
+    let (a, b) = (layout(left)?, layout(right)?);
+    Product::of(left.dtype, (&a, transposed_left), (&b, transposed_right), &out)
+}
+
 impl Target for CudaTarget {
     fn name(&self) -> String {
         self.name.clone()
@@ -93,8 +106,11 @@ impl Target for CudaTarget {
         None
     }
 
-    fn scratch(&self, _: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {
-        Bytes::ZERO
+    fn scratch(&self, op: &OpDef, call: &Call, _: &[Option<&Layout>]) -> Bytes {
+        match op.id == OpId::Matmul as u16 {
+            true => product_of(call).map_or(Bytes::ZERO, |product| product.workspace()),
+            false => Bytes::ZERO,
+        }
     }
 
     fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes {

@@ -3,6 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
+use cudarc::cublaslt::sys as cublaslt;
 use cudarc::nvrtc::sys as nvrtc;
 
 /// Finds the compiler of kernels, NVRTC.
@@ -18,6 +19,16 @@ pub fn find_compiler() -> Result<(), String> {
         "NVRTC, which compiles its kernels, was not found: libnvrtc.so is neither in the loader's path nor in {}; `pip install nvidia-cuda-nvrtc` brings it",
         if folders.is_empty() { "a folder of CUDA".to_string() } else { folders.join(", ") }
     ))
+}
+
+/// Finds the library of products, cuBLASLt.
+pub fn find_products() -> Result<(), String> {
+    // SAFETY: as of `find_compiler`.
+    let is_there = || unsafe { cublaslt::is_culib_present() };
+    if is_there() || preload("libcublasLt.so") && is_there() {
+        return Ok(());
+    }
+    Err("cuBLASLt, which multiplies matrices, was not found: libcublasLt.so is neither in the loader's path nor in a folder of CUDA; `pip install nvidia-cublas` brings it".into())
 }
 
 /// Loads the first library whose name begins so from the known folders, for good: the loader finds it by its name from then on.

@@ -7,6 +7,7 @@
 pub mod compiler;
 pub mod library;
 mod module;
+mod product;
 
 use std::ffi::{CStr, c_int};
 use std::fmt;
@@ -19,6 +20,7 @@ use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::{Bytes, Device, DeviceKind};
 
 use module::Modules;
+use product::Products;
 
 /// The oldest driver that has all that is called: CUDA 12.
 const LEAST_DRIVER: i32 = 12_000;
@@ -45,6 +47,7 @@ pub struct Gpu {
     context: sys::CUcontext,
     stream: sys::CUstream,
     modules: Modules,
+    products: Products,
 }
 
 // SAFETY: the handles of the driver may be used by any thread that has made the context current, as every method does first.
@@ -159,7 +162,7 @@ impl Gpu {
         // SAFETY: the context is current.
         said(unsafe { sys::cuStreamCreate(&mut stream, 1) }).map_err(missing)?;
         let modules = Modules::new(info.capability);
-        Ok(Gpu { device, info, context, stream, modules })
+        Ok(Gpu { device, info, context, stream, modules, products: Products::default() })
     }
 
     /// Its name among devices.

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 /// Axes, outermost first: their lengths, and the step of every operand along each.
 #[derive(Debug, Clone, Default)]
 pub struct Axes {
+    /// Their lengths.
     pub sizes: SmallVec<[usize; 4]>,
     /// By operand, then by axis.
     pub strides: SmallVec<[SmallVec<[i64; 4]>; 4]>,

@@ -19,6 +19,7 @@ use tonnage_core::recipe::Generator;
 use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Bytes, DType};
 
+pub use axes::Axes;
 use operand::OperandClass;
 pub use reduce::scratch as reduce_scratch;
 

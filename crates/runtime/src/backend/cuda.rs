@@ -10,9 +10,10 @@ use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, Cost, OpDef};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Bytes, DType, Device, ErrorKind};
+use tonnage_core::{Attrs, Bytes, DType, Device, ErrorKind};
 use tonnage_cuda::driver::Gpu;
 use tonnage_cuda::emit::{self, Operand};
+use tonnage_cuda::product::Product;
 use tonnage_cuda::target::{self, CudaTarget};
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{SharedTarget, Target as _};
@@ -38,6 +39,29 @@ impl Cuda {
         let gpu = Gpu::open(index)?;
         let target = Arc::new(CudaTarget::of(gpu.info()));
         Ok(Arc::new(Cuda { gpu, target }))
+    }
+
+    /// Launches a product of matrices; false where it is none that the library takes.
+    fn multiply(&self, launch: &KernelLaunch<'_>, regions: &Regions<'_>) -> Result<bool> {
+        let (Attrs::Matmul { transpose_a, transpose_b }, [a, b], [out]) =
+            (launch.attrs, &launch.inputs[..], &launch.outputs[..])
+        else {
+            return Ok(false);
+        };
+        let (ReadSource::Range(left), ReadSource::Range(right)) = (&a.from, &b.from) else {
+            return Ok(false);
+        };
+        let (left_layout, right_layout) = ((&a.layout, *transpose_a), (&b.layout, *transpose_b));
+        let Some(product) = Product::of(out.dtype, left_layout, right_layout, &out.sizes) else {
+            return Ok(false);
+        };
+        let at = |number: usize, layout: &Layout| {
+            (regions.reads[number].address() + layout.offset * out.dtype.size()) as u64
+        };
+        let workspace = regions.writes.get(1).map(|region| region.address() as u64);
+        let out = regions.writes[0].address() as u64;
+        self.gpu.multiply(&product, at(*left, &a.layout), at(*right, &b.layout), out, workspace)?;
+        Ok(true)
     }
 
     fn launch(
@@ -147,7 +171,10 @@ impl Backend for Cuda {
         launch: KernelLaunch<'_>,
         regions: Regions<'_>,
     ) -> Result<SmallVec<[Sizes; 2]>> {
-        host_step(self, launch, regions)
+        match self.multiply(&launch, &regions)? {
+            true => Ok(launch.outputs.into_iter().map(|output| output.sizes).collect()),
+            false => host_step(self, launch, regions),
+        }
     }
 
     fn tile_to_file(&self, _: &TileToFile<'_>, _: Regions<'_>) -> Result<()> {
