@@ -11,8 +11,14 @@ use tonnage_core::tile::{Close, Form, Reduction, TileProgram};
 use tonnage_core::{Bytes, DType};
 
 use super::axes::Axes;
-use super::operand::{OperandClass, Placed, stored};
+use super::operand::{OperandClass, Placed, load, stored};
 use super::{KernelKey, Launch, Operand, Share, THREADS, bad, blocks, body, c_type};
+
+/// Bytes of the widest access.
+const ACCESS: usize = 16;
+
+/// Neighbours that a thread takes, at most.
+const MOST: usize = 8;
 
 /// Blocks that keep a device busy.
 const BUSY: u64 = 1024;
@@ -97,13 +103,14 @@ pub fn launch(
     let wide = sharing.results > half
         || sharing.length > half
         || (0..placed.len()).any(|i| kept.reach(i) + gone.reach(i) > half);
+    let vector = vector(&mut placed, &sharing, (&kept, &gone));
     let passes = if sharing.parts > 1 { 2 } else { 1 };
     let share = Share::Reduce { lanes: sharing.lanes as u16, along: sharing.along, passes };
     let key = KernelKey {
         program: program.clone(),
         operands: placed.iter().map(|operand| operand.class).collect(),
         ranks: (ranks.0 as u8, ranks.1 as u8),
-        vector: 1,
+        vector: vector as u8,
         wide,
         share,
     };
@@ -134,6 +141,41 @@ pub fn launch(
         functions.push(("join", blocks(sharing.results, u64::from(THREADS) / JOIN)));
     }
     Ok(Some(Launch { key, functions, words }))
+}
+
+/// How many neighbours of a row a thread takes by one access; operands that are read so become rows.
+fn vector(placed: &mut [Placed], sharing: &Sharing, (kept, gone): (&Axes, &Axes)) -> usize {
+    let is_row = |i: usize| gone.strides[i].as_slice() == [1];
+    let rows: SmallVec<[usize; 4]> = (0..placed.len())
+        .filter(|i| matches!(placed[*i].class, OperandClass::Strided(_)) && is_row(*i))
+        .collect();
+    let size = |operand: &Placed| match operand.class {
+        OperandClass::Strided(dtype) => dtype.size(),
+        _ => 1,
+    };
+    let least = rows.iter().map(|i| size(&placed[*i])).min();
+    let Some(least) = least.filter(|_| sharing.along && gone.rank() == 1) else { return 1 };
+    let mut vector = (ACCESS / least).min(MOST);
+    let fits = |vector: usize| {
+        sharing.length.is_multiple_of(vector as u64)
+            && rows.iter().all(|i| {
+                let bytes = (size(&placed[*i]) * vector).min(ACCESS) as u64;
+                let steps = &kept.strides[*i];
+                placed[*i].words[0].is_multiple_of(bytes)
+                    && steps.iter().all(|step| step.unsigned_abs().is_multiple_of(vector as u64))
+            })
+    };
+    while vector > 1 && !fits(vector) {
+        vector /= 2;
+    }
+    if vector > 1 {
+        for i in rows {
+            if let OperandClass::Strided(dtype) = placed[i].class {
+                placed[i].class = OperandClass::Rows(dtype);
+            }
+        }
+    }
+    vector
 }
 
 /// Threads that join the partial results of one.
@@ -203,6 +245,7 @@ pub fn text(key: &KernelKey, lanes: u16, along: bool, passes: u8) -> String {
     let held = program.register(*reg);
     let acc = Accumulator::of(*reduction, held);
     let (kept, gone) = (usize::from(key.ranks.0), usize::from(key.ranks.1));
+    let vector = key.vector;
     let mut text = body::function(program);
     let mut word = 5 + kept + gone;
     let mut first = Vec::new();
@@ -214,7 +257,7 @@ pub fn text(key: &KernelKey, lanes: u16, along: bool, passes: u8) -> String {
     let index = if key.wide { "u64" } else { "u32" };
     let _ = writeln!(
         text,
-        "struct P {{ u64 w[{word}]; }};\ntypedef {index} idx;\ntypedef {} acc;",
+        "struct P {{ u64 w[{word}]; }};\ntypedef {index} idx;\nconstexpr idx VECTOR = {vector};\ntypedef {} acc;",
         acc.ty
     );
     let _ = writeln!(text, "TN_FN acc join2(acc a, acc b) {{ return {}; }}", acc.join);
@@ -236,7 +279,7 @@ pub fn text(key: &KernelKey, lanes: u16, along: bool, passes: u8) -> String {
     };
     text.push_str("  const idx part = blockIdx.x % parts, group = blockIdx.x / parts;\n");
     let _ = writeln!(text, "  const idx o = group * {each}u + mine;");
-    text.push_str("  const idx chunk = (length + parts - 1) / parts, from = part * chunk;\n  const idx to = from + chunk < length ? from + chunk : length;\n");
+    text.push_str("  const idx chunk = ((length + parts - 1) / parts + VECTOR - 1) / VECTOR * VECTOR, from = part * chunk;\n  const idx to = from + chunk < length ? from + chunk : length;\n");
     let _ = writeln!(text, "  acc sum = {};\n  if (o < results) {{", acc.start);
     take_apart(&mut text, "o", "k", 5, kept);
     for (i, _) in key.operands.iter().enumerate() {
@@ -246,8 +289,23 @@ pub fn text(key: &KernelKey, lanes: u16, along: bool, passes: u8) -> String {
         }
         text.push_str(";\n");
     }
-    let _ =
-        writeln!(text, "#pragma unroll 8\n    for (idx r = from + lane; r < to; r += {lanes}u) {{");
+    let at_a_time = if vector > 1 { 4 } else { 8 };
+    let _ = writeln!(
+        text,
+        "#pragma unroll {at_a_time}\n    for (idx s = from + lane * VECTOR; s < to; s += {lanes}u * VECTOR) {{"
+    );
+    for (i, class) in key.operands.iter().enumerate() {
+        if let OperandClass::Rows(dtype) = class {
+            let (ty, word) = (c_type(*dtype), first[i].0);
+            let _ = writeln!(
+                text,
+                "      const Vec<{ty}, {vector}> x{i} = *(const Vec<{ty}, {vector}>*)((const {ty}*)p.w[{word}] + a{i} + s);"
+            );
+        }
+    }
+    text.push_str(
+        "#pragma unroll\n      for (idx v = 0; v < VECTOR; v++) {\n      const idx r = s + v;\n",
+    );
     take_apart(&mut text, "r", "g", 5 + kept, gone);
     let mut arguments = String::new();
     for (i, class) in key.operands.iter().enumerate() {
@@ -257,6 +315,7 @@ pub fn text(key: &KernelKey, lanes: u16, along: bool, passes: u8) -> String {
         }
         let value = match class {
             OperandClass::Single(_) => Placed::value(*class, first[i].0, "0", "0"),
+            OperandClass::Rows(dtype) => load(*dtype, &format!("x{i}.v[v]")),
             _ => Placed::value(*class, first[i].0, &at, &at),
         };
         let ty = body::register_type(program.loads[i].register());
@@ -267,7 +326,7 @@ pub fn text(key: &KernelKey, lanes: u16, along: bool, passes: u8) -> String {
     let comma = if arguments.is_empty() { "" } else { ", " };
     let _ = writeln!(
         text,
-        "      {ty} y0;\n      body({arguments}{comma}y0);\n      sum = join2(sum, (acc)y0);\n    }}\n  }}"
+        "      {ty} y0;\n      body({arguments}{comma}y0);\n      sum = join2(sum, (acc)y0);\n      }}\n    }}\n  }}"
     );
     tree(&mut text, u32::from(lanes), along);
     let _ = match passes {
