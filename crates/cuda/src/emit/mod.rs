@@ -3,6 +3,8 @@
 //! A kernel's text follows from its [`KernelKey`] alone: the program, how each operand lies (its class, not its sizes), and how the work is
 //! shared among threads. Sizes, strides and addresses are arguments, so that one binary serves all layers and batches.
 //!
+//! Decision: `docs/decisions/kernels-as-text.md`.
+//!
 //! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
 //! kernels around it. Nothing here is `unsafe` or needs a device.
 

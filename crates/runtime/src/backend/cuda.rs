@@ -15,6 +15,7 @@ use tonnage_cuda::driver::Gpu;
 use tonnage_cuda::emit::{self, Operand};
 use tonnage_cuda::product::Product;
 use tonnage_cuda::target::{self, CudaTarget};
+use tonnage_ops::OpId;
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{SharedTarget, Target as _};
 
@@ -51,6 +52,10 @@ impl Cuda {
         let (ReadSource::Range(left), ReadSource::Range(right)) = (&a.from, &b.from) else {
             return Ok(false);
         };
+        // Other ops have the same attributes.
+        if launch.op.id != OpId::Matmul as u16 {
+            return Ok(false);
+        }
         let (left_layout, right_layout) = ((&a.layout, *transpose_a), (&b.layout, *transpose_b));
         let Some(product) = Product::of(out.dtype, left_layout, right_layout, &out.sizes) else {
             return Ok(false);
