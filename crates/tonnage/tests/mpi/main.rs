@@ -12,6 +12,7 @@
 #[path = "../common/open_mpi.rs"]
 mod open_mpi;
 
+mod collectives;
 mod engine;
 
 use std::process::{Command, Output};
@@ -56,6 +57,17 @@ fn start(name: &str, program: &str, ranks: usize) -> Option<Output> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(PROGRAM, program);
     Some(mpi.run(ranks, &mut command))
+}
+
+/// A program that ends well on so many ranks.
+fn on_ranks(name: &str, counts: impl IntoIterator<Item = usize>, run: impl Fn(&World)) {
+    if is_rank(|world, _| run(world)) {
+        return;
+    }
+    for ranks in counts {
+        let Some(made) = start(name, "", ranks) else { return };
+        ended_well(&made, &format!("{ranks} ranks"));
+    }
 }
 
 /// What a job that ended well printed.
