@@ -14,6 +14,7 @@ mod open_mpi;
 
 mod collectives;
 mod engine;
+mod training;
 
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
