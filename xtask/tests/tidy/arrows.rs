@@ -7,7 +7,7 @@ use crate::tree::{File, files};
 /// alone.
 const ORDER: [&[&str]; 8] = [
     &["core", "counting"],
-    &["ops"],
+    &["ops", "world"],
     &["plan"],
     &["cpu", "cuda"],
     &["runtime"],
