@@ -16,16 +16,29 @@ const ROW: usize = 1024;
 
 fn main() -> Result<()> {
     match list() {
-        Ok(gpus) if !gpus.is_empty() => println!("{gpus:?}"),
-        Ok(_) => return Ok(println!("SKIPPED: the driver lists no GPU")),
-        Err(what) => return Ok(println!("SKIPPED: {what}")),
+        Ok(gpus) if !gpus.is_empty() => {
+            println!("{gpus:?}");
+            run_all()
+        }
+        Ok(_) => {
+            println!("SKIPPED: the driver lists no GPU");
+            Ok(())
+        }
+        Err(what) => {
+            println!("SKIPPED: {what}");
+            Ok(())
+        }
     }
+}
+
+fn run_all() -> Result<()> {
     let gpu = Gpu::open(0)?;
     println!("{} {:?} free, all", Device::to_string(&gpu.device()), gpu.memory()?);
     let bytes = ELEMENTS * 4;
     let (Some(x), Some(y), Some(z)) = (gpu.obtain(bytes), gpu.obtain(bytes), gpu.obtain(bytes))
     else {
-        return Ok(println!("SKIPPED: no 3 GiB of memory are free"));
+        println!("SKIPPED: no 3 GiB of memory are free");
+        return Ok(());
     };
     // Real numbers, not zeros.
     let mut drawn = TileProgram::loading(&[DType::F32]);

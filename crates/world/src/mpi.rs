@@ -228,6 +228,9 @@ impl Mpi {
     }
 }
 
+/// Who is asked now and then while a transfer is not done: how long it has taken, and who says which ranks are late.
+type Waiting<'a> = dyn FnMut(Duration, &dyn Fn() -> Vec<usize>) + 'a;
+
 impl Running {
     pub fn rank(&self) -> usize {
         self.rank
@@ -250,11 +253,7 @@ impl Running {
 
     /// Moves bytes to others and from them, until all are moved. While it waits it tells for how long, and can be asked for the ranks that it waits for.
     /// Where MPI refuses, the job ends.
-    pub fn exchange(
-        &self,
-        transfers: &mut [Transfer<'_>],
-        waiting: &mut dyn FnMut(Duration, &dyn Fn() -> Vec<usize>),
-    ) {
+    pub fn exchange(&self, transfers: &mut [Transfer<'_>], waiting: &mut Waiting<'_>) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // Where this is left by a panic, MPI would go on with buffers that are somebody else's.
         let bomb = EndOnDrop;
@@ -313,11 +312,7 @@ impl Running {
 
     /// Until all requests are done. It spins, then lets others have the processor, then sleeps: ranks may be more than cores, and a rank that computes
     /// for long needs them.
-    fn wait(
-        &self,
-        requests: &mut [Request],
-        waiting: &mut dyn FnMut(Duration, &dyn Fn() -> Vec<usize>),
-    ) -> c_int {
+    fn wait(&self, requests: &mut [Request], waiting: &mut Waiting<'_>) -> c_int {
         let (start, mut last, mut rounds) = (Instant::now(), None, 0u32);
         loop {
             let (mut open, mut some) = (false, false);

@@ -15,6 +15,8 @@ const ALLOWED: &[&str] = &[
     "crates/cpu/benches/gemm.rs",
     "crates/cpu/src/linalg/gemm/",
     "crates/cpu/src/simd/",
+    "crates/cuda/src/driver/",
+    "crates/cuda/tests/emulated/",
     "crates/python/src/buffer.rs",
     "crates/python/src/tensor.rs",
     "crates/runtime/benches/ledger.rs",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys;
 use smallvec::SmallVec;
@@ -16,11 +16,11 @@ use crate::emit::{KernelKey, Launch, THREADS};
 /// Kernels by their keys.
 pub struct Modules {
     capability: (u32, u32),
-    loaded: Mutex<HashMap<KernelKey, Arc<LoadedKernel>>>,
+    loaded: Mutex<HashMap<KernelKey, Functions>>,
 }
 
-/// The functions of a kernel, in the order of their launches.
-struct LoadedKernel(SmallVec<[sys::CUfunction; 2]>);
+/// The functions of a kernel, in the order of their launches. Their module stays loaded.
+type Functions = SmallVec<[sys::CUfunction; 2]>;
 
 impl Modules {
     pub fn new(capability: (u32, u32)) -> Modules {
@@ -28,16 +28,16 @@ impl Modules {
     }
 
     /// The functions of a kernel, compiled where it is new.
-    fn load(&self, launch: &Launch) -> std::result::Result<Arc<LoadedKernel>, String> {
+    fn load(&self, launch: &Launch) -> std::result::Result<Functions, String> {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kernel) = loaded.get(&launch.key) {
-            return Ok(kernel.clone());
+        if let Some(functions) = loaded.get(&launch.key) {
+            return Ok(functions.clone());
         }
         let binary = compile(&launch.key.text(), self.capability)?;
         let mut module: sys::CUmodule = ptr::null_mut();
         // SAFETY: the context is current, and the bytes are what the compiler made.
         said(unsafe { sys::cuModuleLoadData(&mut module, binary.as_ptr().cast()) })?;
-        let mut functions = SmallVec::new();
+        let mut functions = Functions::new();
         for (name, _) in &launch.functions {
             let name = CString::new(*name).map_err(|e| e.to_string())?;
             let mut function: sys::CUfunction = ptr::null_mut();
@@ -45,9 +45,8 @@ impl Modules {
             said(unsafe { sys::cuModuleGetFunction(&mut function, module, name.as_ptr()) })?;
             functions.push(function);
         }
-        let kernel = Arc::new(LoadedKernel(functions));
-        loaded.insert(launch.key.clone(), kernel.clone());
-        Ok(kernel)
+        loaded.insert(launch.key.clone(), functions.clone());
+        Ok(functions)
     }
 }
 
@@ -58,8 +57,8 @@ impl Gpu {
     /// Where it cannot be compiled or launched.
     pub fn launch(&self, launch: &Launch) -> Result<()> {
         self.enter()?;
-        let kernel = self.modules.load(launch).map_err(|what| self.failed(what))?;
-        for (function, (_, blocks)) in kernel.0.iter().zip(&launch.functions) {
+        let functions = self.modules.load(launch).map_err(|what| self.failed(what))?;
+        for (function, (_, blocks)) in functions.iter().zip(&launch.functions) {
             let mut arguments = [launch.words.as_ptr().cast_mut().cast::<c_void>()];
             // SAFETY: the kernel takes one argument, a struct of as many words as the launch has, which the driver copies; addresses in it
             // are the device's, and a wrong one makes the device fail.

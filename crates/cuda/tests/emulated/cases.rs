@@ -7,42 +7,19 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Distribution, Generator, Key};
 use tonnage_core::row::{Call, Lower};
 use tonnage_core::tile::{Close, Form, Prim, Reduction, TileProgram};
-use tonnage_core::{DType, Shape, philox};
+use tonnage_core::{DType, Shape};
 use tonnage_cpu::tile::{self, Read, TileSource};
 use tonnage_cpu::workers::Alone;
 use tonnage_cuda::emit::{self, Launch, Operand};
 use tonnage_ops::TABLE;
+
+use crate::draw::{Buffer, Random};
 
 /// A load of a case.
 enum Load {
     Bytes(Buffer, Layout),
     Generator(Generator, Layout),
     Output(usize),
-}
-
-/// Bytes at a multiple of 64.
-pub struct Buffer(Vec<u64>, usize);
-
-impl Buffer {
-    fn new(len: usize) -> Buffer {
-        // A cache line more, to start at one.
-        Buffer(vec![0x5a5a_5a5a_5a5a_5a5a; len.div_ceil(8) + 16], len)
-    }
-    fn start(&self) -> usize {
-        let address = self.0.as_ptr().addr();
-        address.next_multiple_of(64) - address
-    }
-    fn bytes(&self) -> &[u8] {
-        let start = self.start();
-        &bytemuck::cast_slice(&self.0)[start..start + self.1]
-    }
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        let (start, len) = (self.start(), self.1);
-        &mut bytemuck::cast_slice_mut(&mut self.0)[start..start + len]
-    }
-    fn address(&mut self) -> u64 {
-        self.bytes_mut().as_mut_ptr().expose_provenance() as u64
-    }
 }
 
 /// A program over operands, what the CPU makes of it, and where the kernel writes.
@@ -87,7 +64,7 @@ impl Case {
         let mut outputs: Vec<(u64, Buffer)> = expected
             .iter()
             .map(|from| {
-                let mut buffer = Buffer::new(from.1);
+                let mut buffer = Buffer::new(from.bytes().len());
                 buffer.bytes_mut().copy_from_slice(from.bytes());
                 (buffer.address(), buffer)
             })
@@ -204,103 +181,6 @@ fn same(dtype: DType, a: &[u8], b: &[u8], loose: bool) -> bool {
         _ => 1.6e-2,
     };
     a.is_nan() && b.is_nan() || loose && (a - b).abs() <= within * a.abs().max(1.0)
-}
-
-/// Numbers for inputs.
-pub struct Random(u64);
-
-impl Random {
-    fn word(&mut self) -> u64 {
-        self.0 += 1;
-        let words = philox::block([7, 9], [self.0 as u32, (self.0 >> 32) as u32, 0, 0]);
-        u64::from(words[0]) | u64::from(words[1]) << 32
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.word() % n as u64) as usize
-    }
-
-    /// A float: mostly of an everyday size, sometimes an edge.
-    fn float(&mut self) -> f64 {
-        let word = self.word();
-        let unit = (word >> 11) as f64 / (1u64 << 53) as f64;
-        match word % 16 {
-            0 => {
-                [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, 0.5, 2.0]
-                    [self.below(10)]
-            }
-            1..=3 => (unit - 0.5) * 60.0,
-            4 => ((unit - 0.5) * 10.0).round(),
-            _ => (unit - 0.5) * 4.0,
-        }
-    }
-
-    fn fill(&mut self, dtype: DType, bytes: &mut [u8]) {
-        for element in bytes.chunks_exact_mut(dtype.size()) {
-            match dtype {
-                DType::F64 => element.copy_from_slice(&self.float().to_le_bytes()),
-                DType::F32 => element.copy_from_slice(&(self.float() as f32).to_le_bytes()),
-                DType::F16 => {
-                    element.copy_from_slice(&half::f16::from_f64(self.float()).to_le_bytes())
-                }
-                DType::BF16 => {
-                    element.copy_from_slice(&half::bf16::from_f64(self.float()).to_le_bytes())
-                }
-                DType::Bool => element[0] = self.word() as u8 & 1,
-                _ => {
-                    // Small whole numbers and any bits.
-                    let word = if self.below(4) == 0 {
-                        self.word()
-                    } else {
-                        (self.below(9) as i64 - 4) as u64
-                    };
-                    element.copy_from_slice(&word.to_le_bytes()[..dtype.size()]);
-                }
-            }
-        }
-    }
-
-    /// A tensor in order.
-    fn tensor(&mut self, dtype: DType, sizes: &[usize]) -> (Buffer, Layout) {
-        let mut buffer = Buffer::new(sizes.iter().product::<usize>() * dtype.size());
-        self.fill(dtype, buffer.bytes_mut());
-        (buffer, Layout::contiguous(sizes))
-    }
-
-    /// A tensor that broadcasts to a domain, in an order of its own: some axes of length 1, some reversed or apart, two exchanged.
-    fn view(&mut self, dtype: DType, domain: &[usize]) -> (Buffer, Layout) {
-        let rank = domain.len();
-        let mut order: Vec<usize> = (0..rank).collect();
-        if rank > 1 && self.below(2) == 0 {
-            let a = self.below(rank);
-            let b = self.below(rank);
-            order.swap(a, b);
-        }
-        let mut strides = vec![0isize; rank];
-        let (mut step, mut offset) = (1 + self.below(2) as isize, self.below(4) as isize);
-        for axis in order.iter().rev() {
-            match self.below(5) {
-                0 => strides[*axis] = 0,
-                1 if domain[*axis] > 0 => {
-                    strides[*axis] = -step;
-                    offset += step * (domain[*axis] as isize - 1);
-                    step *= domain[*axis] as isize;
-                }
-                _ => {
-                    strides[*axis] = step;
-                    step *= domain[*axis].max(1) as isize;
-                }
-            }
-        }
-        let layout = Layout {
-            sizes: domain.into(),
-            strides: strides.into_iter().collect(),
-            offset: offset as usize,
-        };
-        let mut buffer = Buffer::new((offset + step.max(1) + 8) as usize * dtype.size() * 2);
-        self.fill(dtype, buffer.bytes_mut());
-        (buffer, layout)
-    }
 }
 
 const SHAPES: [&[usize]; 9] =

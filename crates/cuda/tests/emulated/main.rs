@@ -10,6 +10,7 @@
 
 mod cases;
 mod compile;
+mod draw;
 
 use std::collections::HashMap;
 
