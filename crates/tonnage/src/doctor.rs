@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn what_is_missing_comes_with_what_to_do() {
         let mut doctor = doctor();
-        doctor.devices = vec!["cpu:0".into(), "cuda:0".into()];
+        doctor.no_gpu = None;
         doctor.mpi = Some(FoundMpi {
             file: "/usr/lib/libmpi.so".into(),
             version: "Open MPI v5".into(),
@@ -181,7 +181,7 @@ mod tests {
         doctor.calibration =
             SavedFigures::Used { path: "machine.txt".into(), figures: crate::machine() };
         assert_eq!(doctor.missing(), []);
-        doctor.devices.pop();
+        doctor.no_gpu = Some("no NVIDIA driver".into());
         doctor.mpi = None;
         doctor.mpi_looked_for = vec!["libmpi.so.40".into(), "libmpi.so.12".into()];
         doctor.memory = None;
