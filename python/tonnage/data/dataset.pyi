@@ -63,7 +63,6 @@ class Dataset:
 class Options:
     autotune: Any
     deterministic: Any
-    experimental_distribute: Any
     experimental_optimization: Any
     threading: Any
     def __init__(self) -> None: ...
