@@ -83,6 +83,9 @@ pub enum Transfer<'a> {
     Receive(usize, &'a mut [u8]),
 }
 
+/// Is told for how long a rank waits, and may ask for whom.
+pub type Waiting<'w> = dyn FnMut(Duration, &dyn Fn() -> Vec<usize>) + 'w;
+
 /// A message that is under way.
 struct Request {
     handle: usize,
@@ -168,7 +171,8 @@ impl Mpi {
         };
         let text = text.to_string_lossy();
         let line = text.lines().next().unwrap_or_default();
-        line.split(", package:").next().unwrap_or_default().trim().to_string()
+        let words = line.split(", package:").next().unwrap_or_default().split_whitespace();
+        words.collect::<Vec<_>>().join(" ")
     }
 
     /// Initializes it, unless somebody did; the ranks of its world, in a communicator of our own.
@@ -250,11 +254,7 @@ impl Running {
 
     /// Moves bytes to others and from them, until all are moved. While it waits it tells for how long, and can be asked for the ranks that it waits for.
     /// Where MPI refuses, the job ends.
-    pub fn exchange(
-        &self,
-        transfers: &mut [Transfer<'_>],
-        waiting: &mut dyn FnMut(Duration, &dyn Fn() -> Vec<usize>),
-    ) {
+    pub fn exchange(&self, transfers: &mut [Transfer<'_>], waiting: &mut Waiting<'_>) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // Where this is left by a panic, MPI would go on with buffers that are somebody else's.
         let bomb = EndOnDrop;
@@ -313,11 +313,7 @@ impl Running {
 
     /// Until all requests are done. It spins, then lets others have the processor, then sleeps: ranks may be more than cores, and a rank that computes
     /// for long needs them.
-    fn wait(
-        &self,
-        requests: &mut [Request],
-        waiting: &mut dyn FnMut(Duration, &dyn Fn() -> Vec<usize>),
-    ) -> c_int {
+    fn wait(&self, requests: &mut [Request], waiting: &mut Waiting<'_>) -> c_int {
         let (start, mut last, mut rounds) = (Instant::now(), None, 0u32);
         loop {
             let (mut open, mut some) = (false, false);

@@ -28,7 +28,7 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     let run = agree::on_errors(&fit.world, TrainRun::begin(fit, step, data, after))?;
     let (run, plan) = run;
     agree::on_start(fit, &plan, run.history.position)?;
-    let ended = run.to_the_end();
+    let ended = run.finish();
     match ended {
         // The others wait for this rank.
         Err(error) if fit.world.size() > 1 => fit.world.engine().abort(&error.to_string()),
@@ -100,7 +100,7 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     }
 
     /// All steps that are left.
-    fn to_the_end(mut self) -> Result<History> {
+    fn finish(mut self) -> Result<History> {
         let mut go = self.go();
         while self.history.position.epoch < self.fit.epochs && go == Go::On {
             go = self.epoch()?;

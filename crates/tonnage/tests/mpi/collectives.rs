@@ -3,8 +3,8 @@
 
 use tonnage::world::World;
 use tonnage::{
-    Bytes, DType, Elementwise, GradientTape, Native, Result, Tensor, Variable, bf16, f16, function,
-    memory, tensor,
+    Bytes, DType, GradientTape, Native, Result, Tensor, Variable, bf16, f16, function, memory,
+    tensor,
 };
 
 use crate::{name, on_ranks};
