@@ -134,7 +134,7 @@ impl Mpi {
         // SAFETY: an MPI library may be loaded at any time, once or more; its initializers have no conditions. Its symbols are for all to see, since plugins of
         // Open MPI 4 look for them there.
         let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL | more) };
-        let library = opened.map_err(|error| error.to_string())?;
+        let library = opened.map_err(|error| why(path, &error))?;
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let file = search::file_of(path, &maps);
         let calls = Calls::of(&library).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -396,6 +396,14 @@ impl Handles {
                 serialized: 2,
             },
         }
+    }
+}
+
+/// Why a library cannot be loaded, in the words of the system's loader, which name the file.
+fn why(path: &Path, error: &libloading::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => format!("{}: {error}", path.display()),
     }
 }
 
