@@ -14,12 +14,14 @@ use open_mpi::OpenMpi;
 
 /// Runs it on so many ranks, in a folder; nothing where there is no MPI.
 fn on_ranks(ranks: usize, folder: &Path, args: &[&str]) -> Option<Output> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tonnage"));
+    command.args(args).current_dir(folder).env("TONNAGE_THREADS", "1");
+    started(ranks, command.env("XDG_CACHE_HOME", folder))
+}
+
+fn started(ranks: usize, command: &mut Command) -> Option<Output> {
     match OpenMpi::find() {
-        Ok(mpi) => {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_tonnage"));
-            let command = command.args(args).current_dir(folder).env("TONNAGE_THREADS", "1");
-            Some(mpi.run(ranks, command.env("XDG_CACHE_HOME", folder)))
-        }
+        Ok(mpi) => Some(mpi.run(ranks, command)),
         Err(why) => {
             println!("SKIPPED training on ranks: no Open MPI ({why})");
             None
@@ -62,4 +64,15 @@ fn what_cannot_start_is_said_once() {
     let alone = tonnage(folder.path(), &args);
     let said = String::from_utf8_lossy(&alone.stderr);
     assert!(said.contains("`--timeout 0`: give at least 1"), "{said}");
+}
+
+#[test]
+fn a_rank_without_a_library_says_what_was_looked_for() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tonnage"));
+    command.args(["train", "mlp"]).env("TONNAGE_MPI", "/nowhere/libmpi.so");
+    let Some(made) = started(2, &mut command) else { return };
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(!made.status.success());
+    let words = "join: a launcher started this process as a rank, and no MPI library can be loaded: /nowhere/libmpi.so";
+    assert!(said.contains(words) && said.contains("TONNAGE_MPI"), "{said}");
 }

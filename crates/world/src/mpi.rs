@@ -83,6 +83,9 @@ pub enum Transfer<'a> {
     Receive(usize, &'a mut [u8]),
 }
 
+/// Is told for how long a rank waits, and may ask for whom.
+pub type Waiting<'w> = dyn FnMut(Duration, &dyn Fn() -> Vec<usize>) + 'w;
+
 /// A message that is under way.
 struct Request {
     handle: usize,
@@ -131,7 +134,7 @@ impl Mpi {
         // SAFETY: an MPI library may be loaded at any time, once or more; its initializers have no conditions. Its symbols are for all to see, since plugins of
         // Open MPI 4 look for them there.
         let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL | more) };
-        let library = opened.map_err(|error| error.to_string())?;
+        let library = opened.map_err(|error| why(path, &error))?;
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         let file = search::file_of(path, &maps);
         let calls = Calls::of(&library).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -168,7 +171,8 @@ impl Mpi {
         };
         let text = text.to_string_lossy();
         let line = text.lines().next().unwrap_or_default();
-        line.split(", package:").next().unwrap_or_default().trim().to_string()
+        let words = line.split(", package:").next().unwrap_or_default().split_whitespace();
+        words.collect::<Vec<_>>().join(" ")
     }
 
     /// Initializes it, unless somebody did; the ranks of its world, in a communicator of our own.
@@ -395,6 +399,14 @@ impl Handles {
                 serialized: 2,
             },
         }
+    }
+}
+
+/// Why a library cannot be loaded, in the words of the system's loader, which name the file.
+fn why(path: &Path, error: &libloading::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => source.to_string(),
+        None => format!("{}: {error}", path.display()),
     }
 }
 

@@ -2,6 +2,7 @@
 //! several ranks say SKIPPED.
 
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -49,7 +50,8 @@ impl OpenMpi {
         if let Some(folder) = program.get_current_dir() {
             command.current_dir(folder);
         }
-        command.output().unwrap()
+        // What ends a job ends the job alone.
+        command.process_group(0).output().unwrap()
     }
 }
 

@@ -21,7 +21,9 @@ fn moves_bytes(world: &World) {
     for length in lengths {
         let block = |from: usize, to: usize| -> Vec<u8> {
             let few: Vec<u8> = (0..length.min(997)).map(|at| byte(from, to, at)).collect();
-            few.iter().copied().cycle().take(length).collect()
+            let mut all = few.repeat(length.div_ceil(997));
+            all.truncate(length);
+            all
         };
         let sent: Vec<u8> = (0..size).flat_map(|to| block(rank, to)).collect();
         let mut came = vec![0; sent.len()];
