@@ -7,7 +7,8 @@ import builtins
 
 from . import _nest
 from . import _tonnage as _t
-from .errors import DataDecideError, InvalidArgumentError, OperatorNotAllowedInGraphError
+from .errors import DataDecideError, DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError
+from ._array import get_static_value
 from ._notices import ignores
 
 
@@ -101,9 +102,11 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
     if any(getattr(leaf, "is_shaped", True) is False for leaf in _nest.flatten(start)):
         _find_shapes(body, start)
     _hints("tf.while_loop", parallel_iterations)
-    most = None
-    if maximum_iterations is not None:
-        most = int(maximum_iterations)
+    most = get_static_value(maximum_iterations)
+    if maximum_iterations is not None and most is None:
+        return _counted(cond, body, loop_vars, maximum_iterations, single, back_prop=back_prop, swap_memory=swap_memory,
+                        shape_invariants=shape_invariants, checkpoints=checkpoints)
+    most = None if most is None else int(most)
 
     def run_body(state):
         made = body(*state)
@@ -121,10 +124,28 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
     try:
         made = _t.while_loop(lambda state: cond(*state), run_body, start, most, checkpoints,
                             bool(swap_memory))
-    except OperatorNotAllowedInGraphError:
+    except (OperatorNotAllowedInGraphError, DTypeError):
         if _t.is_symbolic():
             raise
-        made = _python_loop(cond, run_body, start, most)  # it looks at values: then as Python runs it
+        # It looks at values, or joins Python's numbers with tensors of any dtype: then as Python runs it.
+        made = _python_loop(cond, run_body, [loop_vars] if single else list(loop_vars), most)
+    if single:
+        return made[0]
+    return type(loop_vars)(made) if type(loop_vars) in (list, tuple) else made
+
+
+def _counted(cond, body, loop_vars, most, single, shape_invariants=None, **options):
+    """A loop of as many iterations as a tensor says: with a count among what it carries."""
+    both = _t.Op("logical_and", "logical_and", ["x", "y"])
+    start = [loop_vars] if single else list(loop_vars)
+    count = _t.fill([], 0, _t.to_tensor(most, None, None).dtype)
+    shapes = None if shape_invariants is None else [None, *([shape_invariants] if single else shape_invariants)]
+
+    def step(at, *state):
+        made = body(*state)
+        return [at + 1, *([made] if single or not isinstance(made, (list, tuple)) else made)]
+
+    made = while_loop(lambda at, *state: both(at < most, cond(*state)), step, [count, *start], shapes, **options)[1:]
     if single:
         return made[0]
     return type(loop_vars)(made) if type(loop_vars) in (list, tuple) else made

@@ -31,29 +31,36 @@ def scatter_nd(indices, updates, shape, name=None):
     return _t.scatter_nd_add(_t.fill(shape, 0, updates.dtype), indices, updates)
 
 
+def _alike(tensor, indices, updates):
+    """What is put into a tensor, in its dtype where it can be."""
+    tensor = _t.to_tensor(tensor, None, None)
+    return tensor, indices, _t.to_tensor(updates, None, tensor.dtype)
+
+
 def tensor_scatter_nd_update(tensor, indices, updates, name=None):
     """A copy with other values at indices."""
-    return _t.scatter_nd_update(tensor, indices, updates)
+    return _t.scatter_nd_update(*_alike(tensor, indices, updates))
 
 
 def tensor_scatter_nd_add(tensor, indices, updates, name=None):
     """A copy with values added at indices."""
-    return _t.scatter_nd_add(tensor, indices, updates)
+    return _t.scatter_nd_add(*_alike(tensor, indices, updates))
 
 
 def tensor_scatter_nd_sub(tensor, indices, updates, name=None):
     """A copy with values taken away at indices."""
-    return _t.scatter_nd_add(tensor, indices, -_t.to_tensor(updates, None, None))
+    tensor, indices, updates = _alike(tensor, indices, updates)
+    return _t.scatter_nd_add(tensor, indices, -updates)
 
 
 def tensor_scatter_nd_max(tensor, indices, updates, name=None):
     """A copy with the larger of both values at indices."""
-    return _t.scatter_nd_max(tensor, indices, updates)
+    return _t.scatter_nd_max(*_alike(tensor, indices, updates))
 
 
 def tensor_scatter_nd_min(tensor, indices, updates, name=None):
     """A copy with the smaller of both values at indices."""
-    return _t.scatter_nd_min(tensor, indices, updates)
+    return _t.scatter_nd_min(*_alike(tensor, indices, updates))
 
 
 def dynamic_partition(data, partitions, num_partitions, name=None):
@@ -99,11 +106,12 @@ def where(condition, x=None, y=None, name=None):
         return cast(_t.nonzero(condition), "int64")
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
-    if isinstance(x, (_t.Tensor, _t.Variable)):
-        y = _t.to_tensor(y, None, x.dtype)
-    else:
+    if isinstance(x, (bool, int, float)) and not isinstance(y, (bool, int, float)):
         y = _t.to_tensor(y, None, None)
         x = _t.to_tensor(x, None, y.dtype)
+    else:
+        x = _t.to_tensor(x, None, getattr(y, "dtype", None) if isinstance(y, (_t.Tensor, _t.Variable)) else None)
+        y = _t.to_tensor(y, None, x.dtype)
     return _t.where_(condition, x, y)
 
 

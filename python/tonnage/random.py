@@ -22,6 +22,12 @@ def _seed(seed):
     return [int(seed), int(_seeds["global"] or 0), _seeds["count"]]
 
 
+def _given(seed):
+    """A seed that is given. One that a function computes as it runs has no value while it is traced: then each call draws others, from where
+    ``set_seed`` started, so that a plan knows its random numbers by a key and none of them takes memory."""
+    return None if any(isinstance(part, _t.Tensor) and part.is_symbolic for part in (seed if isinstance(seed, (list, tuple)) else [seed])) else seed
+
+
 def _philox(alg):
     """There is one algorithm; asking for another one warns once."""
     if str(getattr(alg, "name", alg)).lower() not in ("none", "auto_select", "philox", "1", "3"):
@@ -107,13 +113,13 @@ def poisson(shape, lam, dtype="float32", seed=None, name=None):
 def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select"):
     """Numbers of the normal distribution that the seed alone decides."""
     _philox(alg)
-    return _scaled(_t.random_normal(shape, dtype, seed), mean, stddev)
+    return _scaled(_t.random_normal(shape, dtype, _given(seed)), mean, stddev)
 
 
 def stateless_truncated_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select"):
     """The same, none further than two deviations away."""
     _philox(alg)
-    return _scaled(_t.random_truncated_normal(shape, dtype, seed), mean, stddev)
+    return _scaled(_t.random_truncated_normal(shape, dtype, _given(seed)), mean, stddev)
 
 
 def stateless_uniform(shape, seed, minval=0, maxval=None, dtype="float32", name=None, alg="auto_select"):
@@ -124,17 +130,38 @@ def stateless_uniform(shape, seed, minval=0, maxval=None, dtype="float32", name=
     True
     """
     _philox(alg)
-    return _uniform(shape, minval, maxval, dtype, seed)
+    return _uniform(shape, minval, maxval, dtype, _given(seed))
 
 
 def stateless_categorical(logits, num_samples, seed, dtype="int64", name=None):
     """Classes, drawn by their logits and the seed alone."""
-    return _t.cast(_t.random_categorical(logits, int(num_samples), seed), dtype)
+    return _t.cast(_t.random_categorical(logits, int(num_samples), _given(seed)), dtype)
 
 
 def stateless_gamma(shape, seed, alpha, beta=None, dtype="float32", name=None):
     """Numbers of the gamma distribution that the seed alone decides."""
-    return _gamma(shape[: len(shape) - _t.to_tensor(alpha, None, None).ndim], alpha, beta, dtype, seed)
+    alpha = _t.broadcast_to(_t.to_tensor(alpha, None, dtype), shape)
+    return _gamma([], alpha, beta, dtype, _given(seed))
+
+
+def stateless_binomial(shape, seed, counts, probs, output_dtype="int32", name=None):
+    """How many of so many tries succeed, each with a probability; the seed alone decides.
+
+    Counted try by try, so that it takes as long as the largest count is.
+
+    >>> tf.random.stateless_binomial([3], seed=[1, 2], counts=5.0, probs=1.0).numpy().tolist()
+    [5, 5, 5]
+    """
+    counts, probs = (_t.broadcast_to(_t.cast(_t.to_tensor(v, None, None), "float32"), shape) for v in (counts, probs))
+    if counts.is_symbolic:
+        from .errors import DataDecideError
+
+        raise DataDecideError("how many tries a binomial number has")
+    most = int(_t.reduce_max(counts, None, False)) if counts.shape.num_elements() else 0
+    tries = _t.random_uniform(0.0, 1.0, [most, *_lengths_of(counts)], "float32", _given(seed))
+    numbers = _t.reshape(_t.count(0, 1, [most], "float32"), [most] + [1] * counts.ndim)
+    done = _t.Op("logical_and", "logical_and", ["x", "y"])(tries < probs, numbers < counts)
+    return _t.reduce_sum(_t.cast(done, output_dtype), 0, False)
 
 
 def fold_in(seed, data, alg="auto_select"):

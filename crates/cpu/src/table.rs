@@ -27,6 +27,7 @@ pub fn kernel_of(op: &OpDef) -> Option<&'static KernelDef> {
         OpId::FoldPadding => &shape::fold_padding::FOLD_PADDING,
         OpId::Lengths => &shape::lengths::LENGTHS,
         OpId::Pad => &shape::pad::PAD,
+        OpId::Bitcast => &shape::bitcast::BITCAST,
         OpId::Roll => &shape::roll::ROLL,
         OpId::RandomGamma => &random::gamma::RANDOM_GAMMA,
         OpId::RandomPoisson => &random::poisson::RANDOM_POISSON,

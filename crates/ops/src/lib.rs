@@ -166,6 +166,7 @@ table! { ops {
     Slice = shape::slice::SLICE,
     Place = shape::place::PLACE,
     Reshape = shape::reshape::RESHAPE,
+    Bitcast = shape::bitcast::BITCAST,
     BroadcastTo = shape::broadcast_to::BROADCAST_TO,
     Fill = shape::fill::FILL,
     Range = shape::range::RANGE,

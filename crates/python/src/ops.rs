@@ -137,6 +137,7 @@ ops! {
     cumprod(x: TensorArg, axis: i64, exclusive: bool, reverse: bool) -> Tensor =
         x.0.cumprod_by(axis, Scan { exclusive, reverse });
     cast(x: TensorArg, dtype: Dt) -> Tensor = x.0.cast(dtype.0);
+    bitcast(x: TensorArg, dtype: Dt) -> Tensor = x.0.bitcast(dtype.0);
     leaky_relu(x: TensorArg, slope: f64) -> Tensor = x.0.leaky_relu(slope);
     elu(x: TensorArg, alpha: f64) -> Tensor = x.0.elu(alpha);
     polygamma(x: TensorArg, order: usize) -> Tensor = x.0.polygamma(order);

@@ -2,6 +2,8 @@
 names and defaults, and what is known of elements before they come (``specs``).
 """
 
+from types import SimpleNamespace
+
 from .. import _nest
 from .. import _tonnage as _t
 from . import specs
@@ -16,11 +18,13 @@ UNKNOWN_CARDINALITY = -2
 
 
 class Options:
-    """Options of a dataset: order is always kept unless ``map(deterministic=False)`` says otherwise, so there is nothing to set."""
+    """Options of a dataset, as TensorFlow has them. They say how TensorFlow should run it, and nothing here: order is always kept unless
+    ``map(deterministic=False)`` says otherwise, and threads are those that are asked for."""
 
     def __init__(self):
         self.deterministic = None
-        self.autotune = self.threading = self.experimental_optimization = None
+        self.autotune, self.threading = SimpleNamespace(), SimpleNamespace()
+        self.experimental_optimization, self.experimental_distribute = SimpleNamespace(), SimpleNamespace()
 
 
 class Dataset:
@@ -335,7 +339,7 @@ class Dataset:
 
     def concatenate(self, dataset, name=None):
         """The elements of another dataset after its own."""
-        return self._like(self._pipeline.concatenate(dataset._pipeline), dataset)
+        return Dataset._of(self._pipeline.concatenate(dataset._pipeline), lambda: specs.either(self, dataset), self, dataset)
 
     def cache(self, filename="", name=None):
         """Keeps elements as they come, in memory that is counted and may be sent to a file under a limit; or in a file of a name."""

@@ -63,6 +63,7 @@ class Dataset:
 class Options:
     autotune: Any
     deterministic: Any
+    experimental_distribute: Any
     experimental_optimization: Any
     threading: Any
     def __init__(self) -> None: ...

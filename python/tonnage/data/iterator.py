@@ -260,11 +260,33 @@ def in_a_trace(value):
     return Unrolled(value) if hasattr(value, "_iterate") else iter(value)
 
 
+def _as_tensor(leaf):
+    return _t.to_tensor(leaf, None, None) if isinstance(leaf, (bool, int, float)) else leaf
+
+
 class Optional:
     """A value or none: what :meth:`Iterator.get_next_as_optional` gives."""
 
     def __init__(self, has_value, value):
         self._has_value, self._value = has_value, value
+
+    @classmethod
+    def from_value(cls, value):
+        """One that has a value."""
+        return cls(_t.to_tensor(True, None, None), _nest.map_structure(_as_tensor, value))
+
+    @classmethod
+    def empty(cls, element_spec):
+        """One that has none; values would be of that spec."""
+        made = cls(_t.to_tensor(False, None, None), None)
+        made._element_spec = element_spec
+        return made
+
+    @property
+    def element_spec(self):
+        """The spec of the value."""
+        spec = getattr(self, "_element_spec", None)
+        return _nest.map_structure(spec_of, self._value) if spec is None and self._value is not None else spec
 
     def has_value(self, name=None):
         """Whether there is a value, as a boolean tensor."""

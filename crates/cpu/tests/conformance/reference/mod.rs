@@ -161,6 +161,7 @@ const ALL: &[(&str, Reference)] = &[
     ("expand_dims", join::expand_dims),
     ("squeeze", join::squeeze),
     ("reverse", join::reverse),
+    ("bitcast", join::bitcast),
     ("roll", join::roll),
     ("pad", join::pad),
     ("fold_padding", join::fold_padding),
