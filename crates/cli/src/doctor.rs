@@ -1,6 +1,5 @@
 //! `tonnage doctor`: what this machine has, what is missing, and what to do about it.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -52,7 +51,10 @@ fn lines(machine: &Doctor) -> Vec<(&'static str, String)> {
         Some(bytes) => bytes.to_string(),
         None => otherwise.into(),
     };
-    let path = |path: Option<&Path>| path.map(|path| path.display().to_string());
+    let mpi = match &machine.mpi {
+        Some(mpi) => format!("{}: {}, handles of {}", mpi.file.display(), mpi.version, mpi.handles),
+        None => "none found".into(),
+    };
     let calibration = match &machine.calibration {
         SavedFigures::Used { path, figures } => format!(
             "{}: {:.0} GFLOP/s, {:.1} GB/s of memory",
@@ -65,7 +67,7 @@ fn lines(machine: &Doctor) -> Vec<(&'static str, String)> {
         // Among others, that there is no file.
         _ => "no file".into(),
     };
-    vec![
+    let mut lines = vec![
         ("cores", machine.cores.to_string()),
         ("vectors", format!("{}, {} bytes", machine.vectors, machine.vector_bytes)),
         ("matrix unit", machine.matrix_unit.unwrap_or("none").into()),
@@ -73,7 +75,17 @@ fn lines(machine: &Doctor) -> Vec<(&'static str, String)> {
         ("available", bytes(machine.available, "unknown")),
         ("container limit", bytes(machine.container_limit, "none")),
         ("devices", machine.devices.join(", ")),
-        ("MPI library", path(machine.mpi.as_deref()).unwrap_or_else(|| "none found".into())),
+        ("MPI library", mpi),
+        ("ranks", machine.ranks.map_or_else(|| "started by a launcher".into(), |n| n.to_string())),
         ("calibration", calibration),
-    ]
+    ];
+    for gpu in &machine.gpus {
+        let (capability, driver) = (gpu.capability, gpu.driver);
+        let text = format!(
+            "{}, {}, compute capability {}.{}, driver for CUDA {}.{}",
+            gpu.name, gpu.memory, capability.0, capability.1, driver.0, driver.1
+        );
+        lines.push(("GPU", text));
+    }
+    lines
 }

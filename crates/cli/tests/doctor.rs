@@ -2,8 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+#[path = "../../tonnage/tests/common/open_mpi.rs"]
+mod open_mpi;
+
 use std::path::Path;
 use std::process::{Command, Output};
+
+use open_mpi::OpenMpi;
 
 /// Runs it where caches and libraries are those of a folder.
 fn doctor(folder: &Path, args: &[&str]) -> Output {
@@ -61,14 +66,31 @@ fn there_is_a_line_for_everything_that_the_json_has() {
 }
 
 #[test]
-fn an_mpi_library_is_named_by_its_file_and_not_loaded() {
+fn an_mpi_library_is_told_with_its_version_or_with_what_was_looked_for() {
     let folder = tempfile::tempdir().unwrap();
-    // It is no library at all: whoever loads it fails.
-    let file = folder.path().join("libmpi_abi.so.1");
+    // It is no library at all.
+    let file = folder.path().join("libmpi.so.40");
     std::fs::write(&file, "not a library").unwrap();
-    assert!(line(&text(folder.path()), "MPI library").contains(file.to_str().unwrap()));
-    assert_eq!(json(folder.path())["mpi"], file.to_str().unwrap());
-    assert!(!missing(folder.path()).contains(&"mpi".into()));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tonnage"));
+    let output = command.arg("doctor").env("TONNAGE_MPI", &file).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(line(&said, "MPI library").contains("none found"), "{said}");
+    assert!(line(&said, "mpi ").contains(&format!("({})", file.display())), "{said}");
+    assert!(line(&said, "ranks").ends_with(" 1"), "{said}");
+    let mpi = match OpenMpi::find() {
+        Ok(mpi) => mpi,
+        Err(why) => {
+            println!("SKIPPED the ranks of doctor: no Open MPI ({why})");
+            return;
+        }
+    };
+    let output = mpi.run(2, Command::new(env!("CARGO_BIN_EXE_tonnage")).arg("doctor"));
+    let said = String::from_utf8(output.stdout).unwrap();
+    let found = line(&said, "MPI library");
+    let is_told = found.contains(": Open MPI v") && found.ends_with("handles of Open MPI");
+    assert!(is_told && found.contains("libmpi.so.40"), "{said}");
+    assert!(line(&said, "ranks").ends_with(" 2"), "{said}");
+    assert!(!said.lines().any(|line| line.starts_with("  mpi ")), "{said}");
 }
 
 #[test]

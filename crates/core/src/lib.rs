@@ -30,6 +30,7 @@ pub mod source;
 pub mod tile;
 pub mod walk;
 pub mod window;
+pub mod world;
 
 pub use attrs::Attrs;
 pub use bytes::Bytes;
@@ -48,3 +49,4 @@ pub use row::{Call, OpDef};
 pub use scalar::{FromScalar, Scalar};
 pub use shape::{Shape, Sizes, TensorType};
 pub use source::Source;
+pub use world::{Engine, World};

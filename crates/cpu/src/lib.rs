@@ -21,6 +21,7 @@ mod table;
 mod target;
 pub mod tile;
 pub mod workers;
+mod world;
 
 pub use index::rows_in_parts;
 pub use table::kernel_of;

@@ -6,7 +6,7 @@ use tonnage_core::OpDef;
 use tonnage_ops::OpId;
 
 use crate::kernel::KernelDef;
-use crate::{host, index, linalg, nn, random, reduce, shape, signal, state};
+use crate::{host, index, linalg, nn, random, reduce, shape, signal, state, world};
 
 /// The kernel of an op; `None` for one that runs as a tile program, as other ops, as a view or a recipe, or by the executor.
 ///
@@ -102,6 +102,11 @@ pub fn kernel_of(op: &OpDef) -> Option<&'static KernelDef> {
         OpId::AssignRows => &state::assign_rows::ASSIGN_ROWS,
         OpId::AssignAddRows => &state::assign_add_rows::ASSIGN_ADD_ROWS,
         OpId::Print | OpId::Assertion | OpId::HostCallback | OpId::PureCallback => &host::HOST,
+        OpId::AllReduce => &world::reduce::ALL_REDUCE,
+        OpId::ReduceScatter => &world::reduce_scatter::REDUCE_SCATTER,
+        OpId::AllGather => &world::all_gather::ALL_GATHER,
+        OpId::Broadcast => &world::broadcast::BROADCAST,
+        OpId::ReduceTo => &world::reduce::REDUCE_TO,
         OpId::Add
         | OpId::Sub
         | OpId::Mul

@@ -22,6 +22,7 @@ pub mod shape;
 pub mod signal;
 pub mod state;
 pub mod tile;
+pub mod world;
 
 use tonnage_core::OpDef;
 use tonnage_core::grad::GradOps;
@@ -272,6 +273,11 @@ table! { ops {
     Assertion = host::assertion::ASSERTION,
     HostCallback = host::callback::HOST_CALLBACK,
     PureCallback = host::pure::PURE_CALLBACK,
+    AllReduce = world::all_reduce::ALL_REDUCE,
+    ReduceScatter = world::reduce_scatter::REDUCE_SCATTER,
+    AllGather = world::all_gather::ALL_GATHER,
+    Broadcast = world::broadcast::BROADCAST,
+    ReduceTo = world::reduce_to::REDUCE_TO,
     Call = control::call::CALL,
     Custom = control::custom::CUSTOM,
     Cond = control::cond::COND,

@@ -17,10 +17,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use tonnage_core::{Device, ErrorKind, Result};
+use tonnage_core::{Device, DeviceKind, ErrorKind, Result};
 use tonnage_plan::Machine;
 
-use crate::backend::Sim;
+use crate::backend::{Cuda, Sim};
 use crate::ledger::Ledger;
 use crate::placement::SoftCopy;
 use crate::random::KeyState;
@@ -53,6 +53,8 @@ enum Handle {
 struct ContextState {
     host: OnceLock<Ledger>,
     sim: OnceLock<(Arc<Sim>, Ledger)>,
+    /// Of the GPUs that were asked for.
+    cuda: [OnceLock<Ledger>; MOST_GPUS],
     random: Mutex<KeyState>,
     machine: RwLock<Machine>,
     spill_folder: Mutex<Option<PathBuf>>,
@@ -62,6 +64,9 @@ struct ContextState {
     /// What crates above keep in it.
     locals: Mutex<BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
+
+/// GPUs of one machine, at most.
+const MOST_GPUS: usize = 16;
 
 /// Switches that are looked at often.
 #[derive(Debug)]
@@ -122,11 +127,29 @@ impl Context {
         match device {
             Device::CPU => Ok(self.host_ledger()),
             Device::SIM => Ok(&self.sim_state().1),
+            Device { kind: DeviceKind::Cuda, index } if usize::from(index) < MOST_GPUS => {
+                self.cuda_ledger(index)
+            }
             other => {
                 let what = format!("this machine has {}", self.devices().join(", "));
                 Err(ErrorKind::NoDevice { name: other.to_string(), what }.into())
             }
         }
+    }
+
+    fn cuda_ledger(&self, index: u16) -> Result<&Ledger> {
+        let cell = &self.state().cuda[usize::from(index)];
+        if let Some(ledger) = cell.get() {
+            return Ok(ledger);
+        }
+        let cuda = Cuda::open(index).map_err(|error| match error.kind() {
+            ErrorKind::NoDevice { name, what } => {
+                let what = format!("{what}; this machine has {}", self.devices().join(", "));
+                ErrorKind::NoDevice { name: name.clone(), what }.into()
+            }
+            _ => error,
+        })?;
+        Ok(cell.get_or_init(|| Ledger::of_device(cuda)))
     }
 
     /// The device for tests, to make it fail.
@@ -144,7 +167,10 @@ impl Context {
 
     /// The names of the devices that there are. The one for tests is not among them: it is there where it is asked for.
     pub fn devices(&self) -> Vec<String> {
-        vec![Device::CPU.to_string()]
+        let mut names = vec![Device::CPU.to_string()];
+        let gpus = tonnage_cuda::driver::list().unwrap_or_default();
+        names.extend((0..gpus.len()).map(|index| format!("{}:{index}", DeviceKind::Cuda.name())));
+        names
     }
 
     /// The ledger of host memory.
@@ -242,6 +268,7 @@ impl ContextState {
         ContextState {
             host: OnceLock::new(),
             sim: OnceLock::new(),
+            cuda: [const { OnceLock::new() }; MOST_GPUS],
             random: Mutex::new(KeyState::START),
             machine: RwLock::new(Machine::DEFAULT),
             spill_folder: Mutex::new(None),

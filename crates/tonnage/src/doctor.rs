@@ -1,16 +1,16 @@
 //! What this machine has, as Tonnage sees it, and what is missing: for `tonnage doctor`, and for programs that report where they ran.
 //!
-//! Nothing is measured or loaded for it: figures are the system's, and libraries are looked for by the names of their files.
-
-use std::path::{Path, PathBuf};
+//! Nothing is measured for it: figures are the system's. The driver of GPUs and an MPI library are loaded, since only they know what they are,
+//! and MPI is not initialized.
 
 use serde::Serialize;
 use tonnage_core::Bytes;
+use tonnage_runtime::backend::{GpuInfo, gpus};
 use tonnage_runtime::processor::Processor;
 use tonnage_runtime::system;
 
 use crate::calibrate::{SavedFigures, saved_figures};
-use crate::device;
+use crate::{device, world};
 
 /// What this machine has.
 #[derive(Debug, Clone, Serialize)]
@@ -36,10 +36,29 @@ pub struct Doctor {
     pub container_limit: Option<Bytes>,
     /// The devices by name.
     pub devices: Vec<String>,
-    /// The file of an MPI library, where one is found; it is not loaded.
-    pub mpi: Option<PathBuf>,
+    /// The GPUs among them, in their order: name, memory, compute capability, CUDA version of the driver.
+    pub gpus: Vec<GpuInfo>,
+    /// Why there is no GPU, where there is none: what was looked for.
+    pub no_gpu: Option<String>,
+    /// The MPI library, where one is found.
+    pub mpi: Option<FoundMpi>,
+    /// Where it is not: the names that it was looked for under.
+    pub mpi_looked_for: Vec<String>,
+    /// The ranks that a launcher started this process among: 1 where none did, and `None` where it does not say.
+    pub ranks: Option<usize>,
     /// The figures of this machine, and the file that they are in.
     pub calibration: SavedFigures,
+}
+
+/// An MPI library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FoundMpi {
+    /// Its file.
+    pub file: std::path::PathBuf,
+    /// What it says of itself.
+    pub version: String,
+    /// Whose handles it takes: `Open MPI`, `MPICH`, or `the standard ABI`.
+    pub handles: &'static str,
 }
 
 /// Something that is missing, and what to do.
@@ -61,6 +80,17 @@ pub struct Missing {
 /// }
 /// ```
 pub fn doctor() -> Doctor {
+    let (gpus, no_gpu) = match gpus() {
+        Ok(gpus) if gpus.is_empty() => (gpus, Some("the NVIDIA driver lists none".to_string())),
+        Ok(gpus) => (gpus, None),
+        Err(what) => (Vec::new(), Some(what)),
+    };
+    let (mpi, mpi_looked_for) = match world::find() {
+        Ok(world::Found { file, version, handles }) => {
+            (Some(FoundMpi { file, version, handles }), Vec::new())
+        }
+        Err(names) => (None, names),
+    };
     let Processor { cores, vectors, vector_bytes, matrix_unit, .. } = Processor::of_this_machine();
     Doctor {
         version: env!("CARGO_PKG_VERSION"),
@@ -73,7 +103,11 @@ pub fn doctor() -> Doctor {
         available: system::available_memory(),
         container_limit: system::group_limit(),
         devices: device::list(),
-        mpi: mpi_library(),
+        gpus,
+        no_gpu,
+        mpi,
+        mpi_looked_for,
+        ranks: world::started_ranks(),
         calibration: saved_figures(),
     }
 }
@@ -96,13 +130,18 @@ impl Doctor {
                     .into(),
             );
         }
-        if self.devices.len() == 1 {
-            add("gpu", "there is none that Tonnage can use; ops run on the CPU".into());
+        if let Some(why) = &self.no_gpu {
+            add("gpu", format!("{why}; ops run on the CPU"));
         }
         if self.mpi.is_none() {
-            let advice = "no file libmpi.so or libmpi_abi.so is found; a program on one machine needs none, otherwise install MPICH or \
-                          Open MPI, or add its folder to LD_LIBRARY_PATH";
-            add("mpi", advice.into());
+            let names = self.mpi_looked_for.join(", ");
+            add(
+                "mpi",
+                format!(
+                    "no library can be loaded ({names}); a single process needs none, otherwise install Open MPI or MPICH, or add its folder to \
+                     LD_LIBRARY_PATH"
+                ),
+            );
         }
         match &self.calibration {
             SavedFigures::Used { .. } => {}
@@ -124,93 +163,33 @@ impl Doctor {
     }
 }
 
-/// How files of MPI libraries are called; the one with the standard's own binary interface first.
-const MPI: [&str; 4] = ["libmpi_abi.so", "libmpi_abi.dylib", "libmpi.so", "libmpi.dylib"];
-
-/// The file that a loader would take for an MPI library: in the folders of `LD_LIBRARY_PATH`, in the loader's cache, then in the folders
-/// that it always looks into.
-fn mpi_library() -> Option<PathBuf> {
-    let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let cache = std::fs::read("/etc/ld.so.cache").unwrap_or_default();
-    let always = ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"].map(PathBuf::from);
-    let given: Vec<PathBuf> = std::env::split_paths(&given).filter(|f| f.is_absolute()).collect();
-    MPI.iter().find_map(|name| {
-        given
-            .iter()
-            .find_map(|folder| in_folder(folder, name))
-            .or_else(|| in_cache(&cache, name))
-            .or_else(|| always.iter().find_map(|folder| in_folder(folder, name)))
-    })
-}
-
-/// Whether a file is a library of that name, of any version.
-fn is_named(path: &Path, name: &str) -> bool {
-    let rest = path.file_name().and_then(|file| file.to_str()).and_then(|f| f.strip_prefix(name));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// The first library of that name in a folder, in the order of names.
-fn in_folder(folder: &Path, name: &str) -> Option<PathBuf> {
-    let files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
-    files.filter(|path| is_named(path, name)).min()
-}
-
-/// The path of a library in the loader's cache, which holds paths as texts between zeros.
-fn in_cache(cache: &[u8], name: &str) -> Option<PathBuf> {
-    let texts = cache.split(|byte| *byte == 0).filter(|text| text.first() == Some(&b'/'));
-    let mut paths = texts.filter_map(|text| std::str::from_utf8(text).ok()).map(PathBuf::from);
-    paths.find(|path| is_named(path, name) && path.exists())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_library_is_known_by_the_name_of_its_file_whatever_its_version() {
-        for (file, is_one) in [
-            ("/a/libmpi.so", true),
-            ("/a/libmpi.so.40.30.4", true),
-            ("/a/libmpi.so40", false),
-            ("/a/libmpi_cxx.so", false),
-            ("/a/libmpi_abi.so.1", false),
-            ("/a/b/", false),
-        ] {
-            assert_eq!(is_named(Path::new(file), "libmpi.so"), is_one, "{file}");
-        }
-    }
-
-    #[test]
-    fn a_path_in_the_loaders_cache_counts_where_its_file_is_there() {
-        let folder = std::env::temp_dir().join(format!("tonnage-doctor-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("libmpi.so.12");
-        let cache = format!("glibc\0\u{1}libmpi.so.12\0/gone/libmpi.so.12\0{}\0", file.display());
-        assert_eq!(in_cache(cache.as_bytes(), "libmpi.so"), None);
-        std::fs::write(&file, "").unwrap();
-        assert_eq!(in_cache(cache.as_bytes(), "libmpi.so"), Some(file.clone()));
-        assert_eq!(in_folder(&folder, "libmpi.so"), Some(file));
-        assert_eq!((in_folder(&folder, "libmpi_abi.so"), in_cache(b"", "libmpi.so")), (None, None));
-        std::fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
     fn what_is_missing_comes_with_what_to_do() {
         let mut doctor = doctor();
-        doctor.devices = vec!["cpu:0".into(), "cuda:0".into()];
-        doctor.mpi = Some("/usr/lib/libmpi.so".into());
+        doctor.no_gpu = None;
+        doctor.mpi = Some(FoundMpi {
+            file: "/usr/lib/libmpi.so".into(),
+            version: "Open MPI v5".into(),
+            handles: "Open MPI",
+        });
         doctor.memory = Some(Bytes::mib(1));
         doctor.vectors = "avx2".into();
         doctor.calibration =
             SavedFigures::Used { path: "machine.txt".into(), figures: crate::machine() };
         assert_eq!(doctor.missing(), []);
-        doctor.devices.pop();
+        doctor.no_gpu = Some("no NVIDIA driver".into());
         doctor.mpi = None;
+        doctor.mpi_looked_for = vec!["libmpi.so.40".into(), "libmpi.so.12".into()];
         doctor.memory = None;
         doctor.calibration = SavedFigures::Unusable { why: "it is no file of figures".into() };
         let missing = doctor.missing();
         let what: Vec<&str> = missing.iter().map(|m| m.what).collect();
         assert_eq!(what, ["memory", "gpu", "mpi", "calibration"]);
+        assert!(missing[2].advice.contains("(libmpi.so.40, libmpi.so.12)"));
         assert!(missing[3].advice.contains("no file of figures; run `tonnage calibrate`"));
     }
 }

@@ -22,6 +22,7 @@ pages! {
     Budgets: "docs/budgets.md",
     Files: "docs/files.md",
     Devices: "docs/devices.md",
+    SeveralMachines: "docs/several-machines.md",
     Prediction: "docs/prediction.md",
     Errors: "docs/errors.md",
     Performance: "docs/performance.md",

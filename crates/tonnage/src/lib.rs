@@ -49,13 +49,14 @@ pub mod train;
 mod tree;
 mod variable;
 mod window;
+pub mod world;
 
 pub use calibrate::{SavedFigures, calibrate, machine};
 pub use control::{Loop, LoopBound, cond, fori_loop, map_fn, scan, switch, while_loop};
 pub use convert::{Native, Nested};
 pub use deferred::{Graph, Session};
 pub use delta::Delta;
-pub use doctor::{Doctor, Missing, doctor};
+pub use doctor::{Doctor, FoundMpi, Missing, doctor};
 pub use effects::{
     Lent, assert_all, assert_equal, assert_greater, assert_greater_equal, assert_less,
     assert_less_equal, assert_shape, host_callback, host_effect, print, prints, pure_callback,

@@ -7,9 +7,9 @@ use crate::tree::{File, files};
 /// alone.
 const ORDER: [&[&str]; 8] = [
     &["core", "counting"],
-    &["ops"],
+    &["ops", "world"],
     &["plan"],
-    &["cpu"],
+    &["cpu", "cuda"],
     &["runtime"],
     &["report"],
     &["tonnage"],

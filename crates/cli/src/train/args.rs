@@ -76,6 +76,9 @@ pub struct TrainArgs {
     /// First parameters and the order of rows are those of a seed.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Under `mpirun`: end all ranks where one waits this many seconds for another; without it, ranks wait for ever.
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
     /// A file for a line a step: a table where it ends in .csv, JSON otherwise.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -146,6 +149,7 @@ impl TrainArgs {
             ("batch", self.batch),
             ("accumulate", Some(self.accumulate)),
             ("patience", self.patience.map(|epochs| epochs as usize)),
+            ("timeout", self.timeout.map(|seconds| seconds as usize)),
         ];
         match sizes.iter().find(|(_, size)| *size == Some(0)) {
             Some((option, _)) => Err(format!("`--{option} 0`: give at least 1")),

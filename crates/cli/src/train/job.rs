@@ -7,6 +7,7 @@ use tonnage::io::{read_json, save_json};
 use tonnage::nn::Layer;
 use tonnage::optim::{LossScale, Optimizer};
 use tonnage::train::{Checkpoints, Fit};
+use tonnage::world::World;
 use tonnage::{Plan, Price, set_seed};
 
 use super::args::TrainArgs;
@@ -28,7 +29,13 @@ pub struct TrainJob {
 }
 
 impl TrainJob {
+    /// The job of one process.
     pub fn new(args: &TrainArgs) -> Result<TrainJob, String> {
+        TrainJob::across(args, &World::alone())
+    }
+
+    /// The job of all ranks of a world.
+    pub fn across(args: &TrainArgs, world: &World) -> Result<TrainJob, String> {
         args.check()?;
         let task = args.model.task();
         let wanted = Wanted { path: args.data.as_deref(), length: args.length(), characters: None };
@@ -47,6 +54,7 @@ impl TrainJob {
         let model = models::build(&sizes);
         let mut fit =
             Fit::new(args.epochs(), args.batch()).seed(args.seed).accumulate(args.accumulate);
+        fit = fit.across(world);
         // The rate falls as if all epochs were run, so that a run in two halves is one run.
         let optimizer = args.optimizer(fit.steps(&data.learn).unwrap_or(1).max(1));
         fit = fit.held_out(&data.held_out);

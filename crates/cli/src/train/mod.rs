@@ -7,10 +7,12 @@ mod report;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tonnage::io::can_save;
 use tonnage::train::{EarlyStopping, Go, Log, Progress};
+use tonnage::world::{self, World};
 use tonnage::{ErrorKind, memory};
 
 pub use args::TrainArgs;
@@ -32,6 +34,18 @@ pub fn answer(error: &tonnage::Error) -> Result<ExitCode, String> {
     }
 }
 
+/// The same where every rank has an error: rank 0 says it, and the others wait until it is said.
+fn answer_of_all(world: &World, error: &tonnage::Error) -> Result<ExitCode, String> {
+    if world.size() == 1 {
+        return answer(error);
+    }
+    if world.rank() == 0 {
+        eprintln!("{error}");
+    }
+    world.must(world.engine().barrier("train"));
+    Ok(ExitCode::from(1))
+}
+
 /// `tonnage plan`: runs nothing.
 pub fn plan(args: &TrainArgs) -> Result<ExitCode, String> {
     let job = TrainJob::new(args)?;
@@ -44,18 +58,21 @@ pub fn plan(args: &TrainArgs) -> Result<ExitCode, String> {
     }
 }
 
-/// `tonnage train`.
+/// `tonnage train`: on one rank, or on all that a launcher started. Rank 0 speaks and writes for all.
 pub fn run(args: &TrainArgs) -> Result<ExitCode, String> {
+    let world = world::join().map_err(|e| e.to_string())?;
+    world.set_timeout(args.timeout.map(Duration::from_secs));
+    let speaks = world.rank() == 0;
     // Now, and not when all is learned.
-    for path in [&args.report, &args.page()] {
+    for path in [&args.report, &args.page()].into_iter().filter(|_| speaks) {
         can_save(path).map_err(|e| e.to_string())?;
     }
-    let job = TrainJob::new(args)?;
+    let job = TrainJob::across(args, &world)?;
     let plan = match job.plan() {
         Ok(plan) => plan,
-        Err(error) => return answer(&error),
+        Err(error) => return answer_of_all(&world, &error),
     };
-    if let Some(folder) = &args.checkpoint {
+    if let Some(folder) = args.checkpoint.as_ref().filter(|_| speaks) {
         job.describe(folder)?;
     }
     // The step that runs is finished, and a checkpoint saved; a second Ctrl-C ends it at once.
@@ -65,12 +82,12 @@ pub fn run(args: &TrainArgs) -> Result<ExitCode, String> {
         }
     };
     ctrlc::set_handler(stop).map_err(|e| format!("Ctrl-C cannot be caught ({e})"))?;
-    let bar = bar();
+    let bar = if speaks { bar() } else { ProgressBar::hidden() };
     let after = |progress: &Progress| {
         show(&bar, progress);
         if STOPPED.load(Ordering::Relaxed) { Go::Stop } else { Go::On }
     };
-    let log = match &args.log {
+    let log = match args.log.as_ref().filter(|_| speaks) {
         None => None,
         Some(path) if path.extension().is_some_and(|e| e == "csv") => Some(Log::csv(path)),
         Some(path) => Some(Log::json(path)),
@@ -86,12 +103,15 @@ pub fn run(args: &TrainArgs) -> Result<ExitCode, String> {
         Ok(history) => history,
         Err(error) => {
             // Why it failed is what matters: where the disk is full, the page cannot be written either.
-            if let Err(also) = page.save(Err(&error)) {
+            if speaks && let Err(also) = page.save(Err(&error)) {
                 eprintln!("{also}");
             }
-            return answer(&error);
+            return answer_of_all(&world, &error);
         }
     };
+    if !speaks {
+        return Ok(ExitCode::SUCCESS);
+    }
     report::write(args, &job, &plan, &history, &page)?;
     if STOPPED.load(Ordering::Relaxed) {
         match &args.checkpoint {

@@ -54,8 +54,10 @@ impl Heap for Attrs {
                 let own = COUNTS + size_of_val(&**call) + call.heap_bytes();
                 results.heap(seen) + if seen.is_new(call) { own } else { 0 }
             }
-            // Numbers and flags.
+            // Numbers and flags; and worlds, which are their engine's.
             Attrs::None
+            | Attrs::World(_)
+            | Attrs::Root { world: _, root: _ }
             | Attrs::Axis(_)
             | Attrs::Scan { axis: _, exclusive: _, reverse: _ }
             | Attrs::Join { axis: _, parts: _ }

@@ -21,6 +21,7 @@ use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes, TensorType};
 use crate::tile::TileProgram;
 use crate::window::{Average, Conv, Resize, Window};
+use crate::world::World;
 
 /// A part of one axis; the lengths may be symbolic.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -327,5 +328,14 @@ pub enum Attrs {
         call: Arc<HostCall>,
         /// Types of what it returns.
         results: Vec<TensorType>,
+    },
+    /// The ranks that work together.
+    World(World),
+    /// One of them.
+    Root {
+        /// All of them.
+        world: World,
+        /// That one.
+        root: usize,
     },
 }

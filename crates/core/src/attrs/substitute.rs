@@ -53,6 +53,8 @@ impl Attrs {
             }
             // No lengths that could be symbolic.
             Attrs::None
+            | Attrs::World(_)
+            | Attrs::Root { world: _, root: _ }
             | Attrs::Reduce { axes: _, keep_dims: _ }
             | Attrs::Norm { axes: _, keep_dims: _, power: _ }
             | Attrs::Axis(_)
@@ -106,6 +108,8 @@ impl Attrs {
             }
             // They say nothing of an axis that runs along the inputs' axes, or their ops have none that does.
             Attrs::None
+            | Attrs::World(_)
+            | Attrs::Root { world: _, root: _ }
             | Attrs::Reduce { axes: _, keep_dims: _ }
             | Attrs::Norm { axes: _, keep_dims: _, power: _ }
             | Attrs::Axis(_)

@@ -9,7 +9,7 @@ use tonnage_core::recipe::{Distribution, Key};
 use tonnage_core::row::{AxisOf, Call, OpDef, Sample, Types};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::window::{Average, Between, Conv, Resize, Window};
-use tonnage_core::{DType, Dim, Kind, Result, Scalar, Shape, Sizes, Symbol, TensorType};
+use tonnage_core::{DType, Dim, Kind, Result, Scalar, Shape, Sizes, Symbol, TensorType, World};
 
 use crate::draw::{Random, for_every_sample, none, ops};
 use crate::exec::{Engine, scratch};
@@ -146,6 +146,9 @@ pub fn all_attrs() -> Vec<Attrs> {
         Attrs::Descending(true),
         Attrs::Right(false),
         Attrs::Histogram { low: 0.into(), high: 1.into(), bins: 3 },
+        Attrs::World(World::alone()),
+        Attrs::Root { world: World::alone(), root: 0 },
+        Attrs::Root { world: World::alone(), root: 1 },
         Attrs::Histogram { low: 1.into(), high: Scalar::Float(f64::NAN), bins: 0 },
         Attrs::Histogram { low: 0.into(), high: 1.into(), bins: usize::MAX },
         Attrs::Window(Box::new(window(&[2, 2], 1, 1, 0))),

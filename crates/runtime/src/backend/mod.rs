@@ -7,6 +7,7 @@
 //! Decision: `docs/decisions/devices-are-backends.md`.
 
 mod cpu;
+mod cuda;
 mod host_step;
 mod sim;
 mod sim_target;
@@ -30,8 +31,10 @@ use crate::lend::{ByteRange, Region, RegionMut, Regions};
 use crate::spill::FileValue;
 
 pub use cpu::CPU;
+pub use cuda::Cuda;
 pub use sim::Sim;
 pub use sim_target::SimTarget;
+pub use tonnage_cuda::driver::{GpuInfo, list as gpus};
 
 use host_step::host_step;
 

@@ -171,6 +171,11 @@ impl<'l> RegionMut<'l> {
         }
     }
 
+    /// The same bytes, to read what is there while nobody writes them.
+    pub fn as_read(&self) -> Region<'_> {
+        self.0
+    }
+
     /// Where they start, in the addresses of their device.
     pub fn address(&self) -> usize {
         self.0.address()

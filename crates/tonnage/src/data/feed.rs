@@ -41,6 +41,47 @@ pub trait Feed {
 
     /// The batches of one time through the data, behind the first `after`. One at the end that is smaller is left out.
     fn epoch(&self, size: usize, seed: u64, epoch: u64, after: u64) -> Result<Pairs<'_>>;
+
+    /// Those of them that are in a share, behind the first `after` of all. Unless it is written otherwise, all are made, and those of others dropped.
+    fn epoch_of(
+        &self,
+        share: Share,
+        size: usize,
+        seed: u64,
+        epoch: u64,
+        after: u64,
+    ) -> Result<Pairs<'_>> {
+        let all = self.epoch(size, seed, epoch, after)?;
+        Ok(Box::new((after..).zip(all).filter(move |(i, _)| share.has(*i)).map(|(_, batch)| batch)))
+    }
+}
+
+/// Which batches are one rank's: of every step its own few, in a row. No batch is in two shares, and every batch is in one.
+///
+/// ```
+/// use tonnage::data::Share;
+/// let second_of_three = Share { rank: 1, ranks: 3, batches: 2 };
+/// let own: Vec<u64> = (0..12).filter(|i| second_of_three.has(*i)).collect();
+/// assert_eq!(own, [2, 3, 8, 9]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Whose.
+    pub rank: u64,
+    /// How many ranks there are.
+    pub ranks: u64,
+    /// Batches of a step on each rank.
+    pub batches: u64,
+}
+
+impl Share {
+    /// Everything: there is one rank.
+    pub const ALL: Share = Share { rank: 0, ranks: 1, batches: 1 };
+
+    /// Whether the batch of that number is in it.
+    pub fn has(&self, batch: u64) -> bool {
+        batch / self.batches.max(1) % self.ranks.max(1) == self.rank
+    }
 }
 
 /// Rows in an order that is drawn anew for each time through them.
@@ -58,9 +99,22 @@ impl Feed for Dataset<Batch> {
     }
 
     fn epoch(&self, size: usize, seed: u64, epoch: u64, after: u64) -> Result<Pairs<'_>> {
+        self.epoch_of(Share::ALL, size, seed, epoch, after)
+    }
+
+    /// Rows of other ranks are not gathered.
+    fn epoch_of(
+        &self,
+        share: Share,
+        size: usize,
+        seed: u64,
+        epoch: u64,
+        after: u64,
+    ) -> Result<Pairs<'_>> {
         let key = RandomKey::new(seed ^ epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let batches = Dataset::batches(self, size).whole().shuffled(key)?;
-        Ok(Box::new(batches.after(usize::try_from(after).unwrap_or(usize::MAX))))
+        let mut batches = Dataset::batches(self, size).whole().shuffled(key)?;
+        let own = (after..self.batch_count(size).unwrap_or(0)).filter(move |i| share.has(*i));
+        Ok(Box::new(own.filter_map(move |i| batches.nth_of_all(usize::try_from(i).ok()?))))
     }
 }
 

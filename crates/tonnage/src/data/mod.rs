@@ -15,7 +15,7 @@ mod transform;
 
 pub use batch::{PAD_TO_SHAPE, Padding};
 pub use count::Count;
-pub use feed::{Feed, Pairs};
+pub use feed::{Feed, Pairs, Share};
 pub use pass::Holds;
 pub(crate) use pass::total;
 pub use pipeline::{Elements, Pipeline};
@@ -149,6 +149,12 @@ impl<T: Tree> Batches<'_, T> {
     pub fn after(mut self, batches: usize) -> Self {
         self.at = batches.saturating_mul(self.size);
         self
+    }
+
+    /// The batch of that number, and none behind the last.
+    fn nth_of_all(&mut self, number: usize) -> Option<Result<T>> {
+        self.at = number.saturating_mul(self.size);
+        self.next()
     }
 
     fn batch(&self, start: usize, stop: usize) -> Result<T> {

@@ -1,6 +1,7 @@
 //! The ops as methods of the tensor, a file for each kind. Each is its row's name; `self` is borrowed
 //! unless the op can work in place (see [`Elementwise`]).
 
+mod collective;
 mod einsum;
 mod elementwise;
 mod factors;

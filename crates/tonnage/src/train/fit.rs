@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Bytes, Result, Source};
+use tonnage_core::{Bytes, Result, Source, World};
 use tonnage_plan::Plan;
 
 use super::callback::{Callback, Go, Progress};
@@ -11,7 +11,7 @@ use super::checkpoint::{Checkpoints, Position};
 use super::run;
 use super::step::{Batch, TrainStep};
 use super::sums::{GradientSums, Pieces};
-use crate::data::{Dataset, Feed, total};
+use crate::data::{Dataset, Feed, Share, total};
 use crate::function::{Function, function};
 use crate::nn::Layer;
 use crate::optim::{LossScale, Optimizer};
@@ -79,6 +79,7 @@ pub struct Fit {
     pub(super) checkpoints: Option<Checkpoints>,
     pub(super) every: u64,
     pub(super) resume: bool,
+    pub(super) world: World,
 }
 
 impl Fit {
@@ -97,6 +98,7 @@ impl Fit {
             checkpoints: None,
             every: 0,
             resume: false,
+            world: World::alone(),
         }
     }
 
@@ -148,6 +150,23 @@ impl Fit {
     #[must_use]
     pub fn resume(self) -> Fit {
         Fit { resume: true, ..self }
+    }
+
+    /// Trains on all ranks of a world: data parallel. Every rank calls this with the same model, optimizer, data and options; each learns from its own batches, of `batch` rows,
+    /// and a step is made from the mean gradient of all of them. After every step all ranks have the same parameters.
+    ///
+    /// `n` ranks give the bits of one process that [accumulates](Fit::accumulate) `n` batches, random numbers included, and go on from its checkpoints. Before the first
+    /// step ranks compare what they are about to do. Rank 0 saves checkpoints. An error on one rank ends all.
+    ///
+    /// ```
+    /// use tonnage::train::Fit;
+    /// use tonnage::world;
+    /// let fit = Fit::new(20, 32).across(&world::join()?); // `mpirun -n 4` makes steps of 128 rows
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[must_use]
+    pub fn across(self, world: &World) -> Fit {
+        Fit { world: world.clone(), ..self }
     }
 
     /// What a step will take, with all that it holds: known before anything runs. Where a step is made of several batches, that is the plan of the
@@ -228,7 +247,23 @@ impl Fit {
 
     /// The steps of one time through the data.
     pub(super) fn steps_of_epoch(&self, data: &dyn Feed) -> Option<u64> {
-        Some(data.batch_count(self.batch)? / self.parts as u64)
+        Some(data.batch_count(self.batch)? / self.batches_of_step())
+    }
+
+    /// Batches that one step is made of, on all ranks.
+    pub(super) fn batches_of_step(&self) -> u64 {
+        (self.parts * self.world.size()) as u64
+    }
+
+    /// The batches that this rank learns from.
+    pub(super) fn share(&self) -> Share {
+        let (rank, ranks) = (self.world.rank() as u64, self.world.size() as u64);
+        Share { rank, ranks, batches: self.parts as u64 }
+    }
+
+    /// What a step may take, where that was said.
+    pub(super) fn budget_bytes(&self) -> Option<Bytes> {
+        self.budget
     }
 
     fn step<'a, M, L>(
@@ -238,8 +273,8 @@ impl Fit {
         loss: &'a L,
         source: Source,
     ) -> TrainStep<'a, M, L> {
-        let (scale, parts, sums) =
-            (self.scale.as_ref(), self.parts, GradientSums::new(self.parts, source));
+        let sums = GradientSums::new(self.parts, self.world.clone(), source);
+        let (scale, parts) = (self.scale.as_ref(), self.parts);
         TrainStep { model, optimizer, loss, scale, parts, source, sums }
     }
 
@@ -263,6 +298,7 @@ impl Fit {
         data: &dyn Feed,
     ) -> Result<(StepFunction<'s>, All, Arc<Plan>)> {
         let (batch, held) = self.look(data)?;
+        step.build(&batch)?;
         if self.parts > 1 {
             // Tracing a part tells what it gives to the last.
             function(|batch| step.part(batch)).concrete(&batch)?;
@@ -285,7 +321,7 @@ impl Fit {
     /// A batch to plan with, and what the data hold beside it.
     pub(super) fn look(&self, data: &dyn Feed) -> Result<(Batch, Bytes)> {
         let wrong = || {
-            let batches = match self.parts {
+            let batches = match self.batches_of_step() {
                 1 => format!("batches of {}", self.batch),
                 parts => format!("{parts} batches of {}", self.batch),
             };

@@ -1,7 +1,9 @@
 //! One step by planned programs: the plans that it is made with, the batches that it learns from, and what that took.
 
 use tonnage_core::{Bytes, DType, Result, TensorType};
+use tonnage_runtime::random;
 
+use super::agree;
 use super::fit::{Fit, History};
 use super::step::{Batch, TrainStep};
 use super::sums::{Pieces, held, owned};
@@ -40,6 +42,7 @@ impl<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> StepPrograms<'s, M
         first: &Batch,
         of_data: Bytes,
     ) -> Result<StepPrograms<'s, M, L>> {
+        step.build(first)?;
         let part: Closure<'s, _, _> = Box::new(|batch| step.part(batch));
         let mut part = function(part);
         if step.parts > 1 {
@@ -62,9 +65,40 @@ impl<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> StepPrograms<'s, M
         }
     }
 
-    /// Step `number`, from one batch or from the parts of a step: the mean loss; none where there are too few left. The
-    /// history is told what it takes.
+    /// What the step of batches like the first is, as text: the same on all ranks of a job.
+    pub fn text(&self, first: &Batch) -> Result<String> {
+        let (sums, parts) = (&self.step.sums, self.step.parts);
+        let mut text = self.last.plan(&(first.share(), sums.foreseen(parts - 1)))?.to_string();
+        if parts > 1 {
+            text += &self.part.plan(first)?.to_string();
+        }
+        Ok(text)
+    }
+
+    /// Step `number` of all ranks: the mean loss; none where there are too few batches left. A part draws the random numbers that it would draw in one process
+    /// which goes through the parts of all ranks.
     pub fn learn(
+        &self,
+        batches: &mut dyn Iterator<Item = Result<Batch>>,
+        number: u64,
+        history: &mut History,
+    ) -> Result<Option<f64>> {
+        let (world, parts) = (&self.step.sums.world, self.step.parts as u64);
+        let (seed, drawn) = random::state();
+        random::set_state((seed, drawn + world.rank() as u64 * parts));
+        let own = self.learn_own(batches, number, history)?;
+        let all = world.size() as u64 * parts;
+        if own.is_none() {
+            // A step that was not made has drawn nothing.
+            random::set_state((seed, drawn));
+        } else if world.size() > 1 {
+            random::set_state((seed, drawn + all));
+        }
+        Ok(own.map(|own| agree::sum(world, own) / all as f64))
+    }
+
+    /// The parts of this rank: the sum of their losses. The history is told what it takes.
+    fn learn_own(
         &self,
         batches: &mut dyn Iterator<Item = Result<Batch>>,
         number: u64,
@@ -73,7 +107,9 @@ impl<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> StepPrograms<'s, M
         let parts = self.step.parts;
         let (mut sum, mut given, mut is_usual) = (0.0, Vec::new(), true);
         for i in 1..=parts {
-            let Some(batch) = batches.next().transpose()? else {
+            let batch = batches.next().transpose()?;
+            let is_there = agree::all(&self.step.sums.world, batch.is_some());
+            let Some(batch) = batch.filter(|_| is_there) else {
                 // What they left would be part of the next step.
                 self.step.sums.clear()?;
                 return Ok(None);
@@ -92,7 +128,7 @@ impl<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> StepPrograms<'s, M
             history.measured = history.measured.max(seen);
             sum += loss.cast(DType::F64)?.scalar::<f64>()?;
         }
-        Ok(Some(sum / parts as f64))
+        Ok(Some(sum))
     }
 
     /// What a batch will take, with what the parts before it gave.

@@ -1,11 +1,13 @@
 //! Training: the loop over data, with a budget, checkpoints, and what it takes known beforehand.
 
+mod agree;
 mod callback;
 mod checkpoint;
 mod evaluate;
 mod fit;
 mod learn;
 mod load;
+mod ranks;
 mod run;
 mod step;
 mod sums;

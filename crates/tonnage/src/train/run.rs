@@ -5,8 +5,9 @@ use std::time::Instant;
 use tonnage_core::{Bytes, Result};
 use tonnage_runtime::random;
 
+use super::agree;
 use super::callback::{Callback, Epoch, Go, Progress};
-use super::checkpoint::Position;
+use super::checkpoint::{Checkpoints, Position};
 use super::evaluate::{Judge, judge, mean_of};
 use super::fit::{Fit, History};
 use super::learn::StepPrograms;
@@ -24,12 +25,15 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     data: &dyn Feed,
     after: &mut impl Callback,
 ) -> Result<History> {
-    let mut run = TrainRun::begin(fit, step, data, after)?;
-    let mut go = run.go();
-    while run.history.position.epoch < fit.epochs && go == Go::On {
-        go = run.epoch()?;
+    let run = agree::on_errors(&fit.world, TrainRun::begin(fit, step, data, after))?;
+    let (run, plan) = run;
+    agree::on_start(fit, &plan, run.history.position)?;
+    let ended = run.finish_run();
+    match ended {
+        // The others wait for this rank.
+        Err(error) if fit.world.size() > 1 => fit.world.engine().abort(&error.to_string()),
+        ended => ended,
     }
-    run.end()
 }
 
 /// Training that is under way.
@@ -52,14 +56,14 @@ struct TrainRun<'a, M, L, C> {
 }
 
 impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> TrainRun<'a, M, L, C> {
-    /// Plans the steps, and goes on from the last checkpoint where that was asked for.
+    /// Plans the steps, and goes on from the last checkpoint where that was asked for. The plan as text, for ranks to compare.
     fn begin(
         fit: &'a Fit,
         step: &'a TrainStep<'_, M, L>,
         data: &'a dyn Feed,
         after: &'a mut C,
-    ) -> Result<TrainRun<'a, M, L, C>> {
-        if let Some(checkpoints) = &fit.checkpoints {
+    ) -> Result<(TrainRun<'a, M, L, C>, String)> {
+        if let Some(checkpoints) = fit.checkpoints.as_ref().filter(|_| fit.world.rank() == 0) {
             checkpoints.lock()?;
         }
         let (first, of_data) = fit.look(data)?;
@@ -67,6 +71,10 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
         let judge = judge(step.model, step.loss);
         // The plan builds the model: everything that a checkpoint holds is there after it.
         let predicted = programs.predict(&first)?;
+        let plan = match fit.world.size() {
+            1 => String::new(),
+            _ => programs.text(&first)?,
+        };
         let named = step.named();
         let saved = match (fit.resume, &fit.checkpoints) {
             (true, Some(checkpoints)) => checkpoints.restore(&named)?,
@@ -86,7 +94,28 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
             seconds: 0.0,
         };
         let steps = fit.steps_of(data);
-        Ok(TrainRun { fit, data, programs, judge, after, named, saved, steps, rows: 0, history })
+        let run =
+            TrainRun { fit, data, programs, judge, after, named, saved, steps, rows: 0, history };
+        Ok((run, plan))
+    }
+
+    /// All steps that are left.
+    fn finish_run(mut self) -> Result<History> {
+        let mut go = self.go();
+        while self.history.position.epoch < self.fit.epochs && go == Go::On {
+            go = self.epoch()?;
+        }
+        self.end()
+    }
+
+    /// The checkpoints that this rank saves: rank 0 saves for all, as all have the same.
+    fn checkpoints(&self) -> Option<&'a Checkpoints> {
+        self.fit.checkpoints.as_ref().filter(|_| self.fit.world.rank() == 0)
+    }
+
+    /// What becomes of training on all ranks: it ends where one of them says so.
+    fn agreed(&self, own: Go) -> Go {
+        if agree::all(&self.fit.world, own == Go::On) { Go::On } else { Go::Stop }
     }
 
     /// Whether there is a step to make.
@@ -99,7 +128,8 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     /// An epoch, or what is left of one that was stopped in between.
     fn epoch(&mut self) -> Result<Go> {
         let mut batches = self.batches()?;
-        let whole = self.fit.steps_of_epoch(self.data).map(|steps| steps * self.fit.parts as u64);
+        let whole =
+            self.fit.steps_of_epoch(self.data).map(|steps| steps * self.fit.batches_of_step());
         let is_over = |position: &Position| whole.is_some_and(|whole| position.batch >= whole);
         let (mut sum, mut count) = (0.0, 0u32);
         let (mut over, mut go) = (is_over(&self.history.position), Go::On);
@@ -124,7 +154,8 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
         // Batches that were learned from already may be made again; what they draw is no part of training.
         let state = random::state();
         let (fit, position) = (self.fit, self.history.position);
-        let batches = self.data.epoch(fit.batch, fit.seed, position.epoch, position.batch)?;
+        let (seed, epoch, after) = (fit.seed, position.epoch, position.batch);
+        let batches = self.data.epoch_of(fit.share(), fit.batch, seed, epoch, after)?;
         random::set_state(state);
         Ok(batches)
     }
@@ -143,6 +174,7 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
         self.count_step();
         let progress = self.progress(loss)?;
         let told = self.after.step(&progress)?;
+        let told = self.agreed(told);
         let go = told.and(self.go());
         self.save_after_step()?;
         Ok(Some((loss, go)))
@@ -150,10 +182,11 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
 
     /// One more step was made.
     fn count_step(&mut self) {
-        self.rows += self.fit.batch * self.fit.parts;
+        let batches = self.fit.batches_of_step();
+        self.rows += self.fit.batch * batches as usize;
         self.history.steps += 1;
         self.history.position.step += 1;
-        self.history.position.batch += self.fit.parts as u64;
+        self.history.position.batch += batches;
     }
 
     /// What is told after a step.
@@ -180,6 +213,7 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
         self.history.position = position;
         let epoch = Epoch { position, loss, held_out: self.evaluate()? };
         let go = self.after.epoch(&epoch)?;
+        let go = self.agreed(go);
         self.save_after_epoch(&epoch)?;
         Ok(go)
     }
@@ -195,7 +229,7 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     /// Saves a checkpoint where one is due after so many steps.
     fn save_after_step(&mut self) -> Result<()> {
         let (every, position) = (self.fit.every, self.history.position);
-        if let Some(checkpoints) = &self.fit.checkpoints
+        if let Some(checkpoints) = self.checkpoints()
             && every > 0
             && position.step.is_multiple_of(every)
         {
@@ -207,7 +241,7 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
 
     /// Saves a checkpoint where one is due after every epoch.
     fn save_after_epoch(&mut self, epoch: &Epoch) -> Result<()> {
-        if let Some(checkpoints) = &self.fit.checkpoints
+        if let Some(checkpoints) = self.checkpoints()
             && (self.fit.every == 0 || checkpoints.keeps_best())
         {
             checkpoints.save_scored(&self.named, epoch.position, Some(epoch.score()))?;
@@ -219,7 +253,7 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     /// Saves where training ended, unless that was saved already.
     fn end(self) -> Result<History> {
         let position = self.history.position;
-        if let Some(checkpoints) = &self.fit.checkpoints
+        if let Some(checkpoints) = self.checkpoints()
             && self.saved != Some(position)
         {
             checkpoints.save(&self.named, position)?;

@@ -7,6 +7,7 @@ use tonnage_core::{Error, ErrorKind, Result, Source};
 
 use super::checkpoint::of_model;
 use super::sums::{GradientSums, Pieces};
+use crate::function::function;
 use crate::make;
 use crate::nn::{Layer, Mode};
 use crate::ops::Elementwise;
@@ -35,6 +36,12 @@ pub(super) struct TrainStep<'a, M, L> {
 }
 
 impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
+    /// Makes parameters that wait for a first input, in a trace of its own. First values draw random numbers: a program that makes them numbers those of its
+    /// own ops from there on, and the programs of a step have to draw alike.
+    pub fn build(&self, first: &Batch) -> Result<()> {
+        function(|(x, _): Batch| self.forward(&x)).concrete(first).map(|_| ())
+    }
+
     /// A part of a step: its share of the gradient is added to the sums; the rows that are not.
     pub fn part(&self, batch: Batch) -> Result<(Tensor, Pieces)> {
         let (loss, variables, gradients) = self.gradients(batch)?;
@@ -46,11 +53,12 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
     pub fn last(&self, (batch, given): (Batch, Vec<Pieces>)) -> Result<Tensor> {
         let (loss, variables, gradients) = self.gradients(batch)?;
         self.source.stand_for(|| {
-            if self.parts == 1 {
+            if self.sums.is_whole() {
                 self.apply(&variables, &gradients)?;
                 return Ok(loss);
             }
             let means = self.sums.mean(&variables, &gradients, &given)?;
+            let means = self.sums.over_ranks(&variables, means)?;
             self.apply(&variables, &means)?;
             self.sums.clear()?;
             Ok(loss)

@@ -7,9 +7,11 @@
 //!
 //! Decision: `docs/decisions/accumulation-is-planned-as-its-last-part.md`.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tonnage_core::{Bytes, DType, Dim, Kind, Mark, Result, Source, TensorType};
+use tonnage_core::{Bytes, DType, Dim, Kind, Mark, Result, Source, TensorType, World};
+use tonnage_runtime::random;
 
 use crate::make;
 use crate::ops::Elementwise;
@@ -22,7 +24,7 @@ use crate::variable::{Role, Variable};
 pub(super) type Pieces = Vec<(Tensor, Tensor)>;
 
 /// How the gradient of one variable is added up.
-enum GradientSum {
+pub(super) enum GradientSum {
     /// In a variable.
     Whole(Variable),
     /// Rows, in a table of sums; and which of them were touched.
@@ -33,15 +35,30 @@ enum GradientSum {
 
 /// The sums of a step in parts.
 pub(super) struct GradientSums {
+    /// Of this rank.
     parts: usize,
-    source: Source,
+    pub(super) world: World,
+    pub(super) source: Source,
     /// For each trainable variable, once a part was traced; none for one that the loss does not depend on.
     all: Mutex<Vec<Option<GradientSum>>>,
+    /// Tables in which rows of all ranks are added up, by the number of their variable.
+    pub(super) of_ranks: Mutex<BTreeMap<usize, GradientSum>>,
 }
 
 impl GradientSums {
-    pub fn new(parts: usize, source: Source) -> GradientSums {
-        GradientSums { parts, source, all: Mutex::default() }
+    pub fn new(parts: usize, world: World, source: Source) -> GradientSums {
+        let (all, of_ranks) = (Mutex::default(), Mutex::default());
+        GradientSums { parts, world, source, all, of_ranks }
+    }
+
+    /// Whether a step is one part on one rank.
+    pub fn is_whole(&self) -> bool {
+        self.all_parts() == 1
+    }
+
+    /// Parts of a step on all ranks.
+    pub(super) fn all_parts(&self) -> usize {
+        self.parts * self.world.size()
     }
 
     /// Adds a part's gradients; the rows that are not added anywhere.
@@ -49,7 +66,7 @@ impl GradientSums {
         let (mut all, mut pieces) = (self.all(), Pieces::new());
         all.resize_with(variables.len(), || None);
         for ((variable, gradient), sum) in variables.iter().zip(gradients).zip(all.iter_mut()) {
-            let own = gradient.scale(1.0 / self.parts as f64)?;
+            let own = gradient.scale(1.0 / self.all_parts() as f64)?;
             let flat = match &own {
                 Gradient::Unconnected => continue,
                 Gradient::Dense(_) => None,
@@ -83,7 +100,7 @@ impl GradientSums {
         let (all, mut tables) = (self.all(), 0);
         let mut means = Vec::with_capacity(gradients.len());
         for (i, (variable, gradient)) in variables.iter().zip(gradients).enumerate() {
-            let own = gradient.scale(1.0 / self.parts as f64)?;
+            let own = gradient.scale(1.0 / self.all_parts() as f64)?;
             means.push(match (all.get(i).and_then(Option::as_ref), own) {
                 (None, own) => own,
                 (Some(GradientSum::Touched { sum, touched }), Gradient::Rows(rows)) => {
@@ -110,7 +127,8 @@ impl GradientSums {
     /// Sums of 0, for the next step.
     pub fn clear(&self) -> Result<()> {
         let clear = |sum: &Variable| sum.assign(&make::zeros_of(&sum.ty(), self.source)?);
-        self.all().iter().flatten().try_for_each(|sum| match sum {
+        let of_ranks = self.of_ranks.lock().unwrap_or_else(PoisonError::into_inner);
+        self.all().iter().flatten().chain(of_ranks.values()).try_for_each(|sum| match sum {
             GradientSum::Whole(sum) => clear(sum),
             GradientSum::Touched { sum, touched } => {
                 clear(sum)?;
@@ -145,18 +163,27 @@ impl GradientSums {
         rows.collect()
     }
 
-    fn begun(&self, variable: &Variable, rows: Option<&(Tensor, Tensor)>) -> Result<GradientSum> {
+    /// How the gradient of a variable is added up, which has rows or is dense.
+    pub(super) fn begun(
+        &self,
+        variable: &Variable,
+        rows: Option<&(Tensor, Tensor)>,
+    ) -> Result<GradientSum> {
         let (ty, name) = (variable.ty(), format!("{}/gradient", variable.name()));
         let made = |name: &str, ty: &TensorType| {
             let zeros = make::zeros_of(ty, self.source)?;
-            Variable::new_at(name, zeros, Role::Fixed, self.source)
+            // Zeros need no key: what steps draw does not depend on how many parts they have.
+            let state = random::state();
+            let made = Variable::new_at(name, zeros, Role::Fixed, self.source);
+            random::set_state(state);
+            made
         };
         let Some((indices, values)) = rows else {
             return Ok(GradientSum::Whole(made(&name, &ty)?));
         };
         let length = |shape: &tonnage_core::Shape| shape.first().and_then(Dim::known);
         match (length(&indices.shape()), length(&ty.shape)) {
-            (Some(one), Some(table)) if one.saturating_mul(self.parts) < table => {
+            (Some(one), Some(table)) if one.saturating_mul(self.all_parts()) < table => {
                 Ok(GradientSum::Rows([indices.ty(), values.ty()]))
             }
             (_, table) => {
@@ -168,7 +195,7 @@ impl GradientSums {
         }
     }
 
-    fn changed(&self, variable: &Variable) -> tonnage_core::Error {
+    pub(super) fn changed(&self, variable: &Variable) -> tonnage_core::Error {
         let what = format!(
             "the gradient of `{}` is rows in one batch and whole in another",
             variable.name()
@@ -183,7 +210,12 @@ impl GradientSums {
 }
 
 /// Adds rows to a table of sums.
-fn touch(sum: &Variable, touched: &Variable, indices: &Tensor, values: &Tensor) -> Result<()> {
+pub(super) fn touch(
+    sum: &Variable,
+    touched: &Variable,
+    indices: &Tensor,
+    values: &Tensor,
+) -> Result<()> {
     let rows = IndexedSlices::from_parts(sum.ty(), vec![(indices.clone(), values.clone())]);
     sum.assign_add(&rows)?;
     let list = TensorType::new(DType::Bool, indices.shape());
@@ -192,7 +224,7 @@ fn touch(sum: &Variable, touched: &Variable, indices: &Tensor, values: &Tensor) 
 
 /// The rows of a table of sums that were touched. How many those are is known to the data alone, so all rows are there: one that was not touched stands as a row of
 /// zeros for the first that was, to which that adds nothing.
-fn touched_rows(sum: &Variable, touched: &Variable) -> Result<IndexedSlices> {
+pub(super) fn touched_rows(sum: &Variable, touched: &Variable) -> Result<IndexedSlices> {
     let touched = touched.read()?;
     let first = (&touched).cast(DType::I32)?.argmax(0)?.cast(DType::I64)?;
     let rows = touched.shape().first().and_then(Dim::known).unwrap_or(0);

@@ -21,6 +21,7 @@ mod reduce;
 mod shape;
 mod signal;
 mod state;
+mod world;
 
 use std::sync::Arc;
 
@@ -252,6 +253,11 @@ const ALL: &[(&str, Reference)] = &[
     ("assertion", host::nothing),
     ("host_callback", host::twice),
     ("pure_callback", host::twice),
+    ("all_reduce", world::alone),
+    ("reduce_scatter", world::alone),
+    ("all_gather", world::alone),
+    ("broadcast", world::alone),
+    ("reduce_to", world::alone),
     ("assign", state::assign),
     ("assign_add", state::assign_add),
     ("assign_sub", state::assign_sub),

@@ -1,0 +1,78 @@
+//! `mpirun tonnage train` as a user meets it: the bits of one process that accumulates, one voice, one end.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod common;
+#[path = "../../tonnage/tests/common/open_mpi.rs"]
+mod open_mpi;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::{said, tonnage};
+use open_mpi::OpenMpi;
+
+/// Runs it on so many ranks, in a folder; nothing where there is no MPI.
+fn on_ranks(ranks: usize, folder: &Path, args: &[&str]) -> Option<Output> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tonnage"));
+    command.args(args).current_dir(folder).env("TONNAGE_THREADS", "1");
+    started(ranks, command.env("XDG_CACHE_HOME", folder))
+}
+
+fn started(ranks: usize, command: &mut Command) -> Option<Output> {
+    match OpenMpi::find() {
+        Ok(mpi) => Some(mpi.run(ranks, command)),
+        Err(why) => {
+            println!("SKIPPED training on ranks: no Open MPI ({why})");
+            None
+        }
+    }
+}
+
+/// What the report holds that training decides.
+fn learned(folder: &Path) -> [serde_json::Value; 4] {
+    let report = std::fs::read(folder.join("tonnage-report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    ["losses", "loss", "accuracy", "steps"].map(|name| report[name].clone())
+}
+
+#[test]
+fn ranks_learn_what_one_process_learns_that_accumulates() {
+    let (one, several) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let common = ["train", "mlp", "--batch", "16", "--steps", "30", "--checkpoint", "saved"];
+    let more = ["--timeout", "60"];
+    let args = [&common[..], &more[..]].concat();
+    let Some(made) = on_ranks(3, several.path(), &args) else { return };
+    let text = said(&made);
+    assert_eq!(text.matches("learned ").count(), 1, "one rank speaks: {text}");
+    said(&tonnage(one.path(), &[&common[..], &["--accumulate", "3"]].concat()));
+    assert_eq!(learned(one.path()), learned(several.path()));
+    let tensors = |folder: &Path| std::fs::read(folder.join("saved/step-000000030.safetensors"));
+    assert!(tensors(one.path()).unwrap() == tensors(several.path()).unwrap());
+}
+
+#[test]
+fn what_cannot_start_is_said_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(made) = on_ranks(2, folder.path(), &["train", "mlp", "--budget", "1KiB"]) else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(!made.status.success());
+    assert_eq!(said.matches("1.00 KiB").count(), 1, "{said}");
+    let args = ["train", "mlp", "--timeout", "0"];
+    let alone = tonnage(folder.path(), &args);
+    let said = String::from_utf8_lossy(&alone.stderr);
+    assert!(said.contains("`--timeout 0`: give at least 1"), "{said}");
+}
+
+#[test]
+fn a_rank_without_a_library_says_what_was_looked_for() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tonnage"));
+    command.args(["train", "mlp"]).env("TONNAGE_MPI", "/nowhere/libmpi.so");
+    let Some(made) = started(2, &mut command) else { return };
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(!made.status.success());
+    let words = "join: a launcher started this process as a rank, and no MPI library can be loaded: /nowhere/libmpi.so";
+    assert!(said.contains(words) && said.contains("TONNAGE_MPI"), "{said}");
+}

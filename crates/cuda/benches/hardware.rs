@@ -1,0 +1,167 @@
+//! What generated kernels reach on the GPU of this machine: bytes read and written in a second, and what a small launch takes.
+
+use std::time::Instant;
+
+use tonnage_core::error::Result;
+use tonnage_core::layout::Layout;
+use tonnage_core::tile::{Prim, Reduction, TileProgram};
+use tonnage_core::{DType, Device};
+use tonnage_cuda::driver::{Gpu, list};
+use tonnage_cuda::emit::{self, Operand};
+use tonnage_cuda::product::Product;
+
+/// Elements of the large tensors: 1 GiB of f32.
+const ELEMENTS: usize = 1 << 28;
+const ROW: usize = 1024;
+
+fn main() -> Result<()> {
+    match list() {
+        Ok(gpus) if !gpus.is_empty() => {
+            println!("{gpus:?}");
+            run_all()
+        }
+        Ok(_) => {
+            println!("SKIPPED: the driver lists no GPU");
+            Ok(())
+        }
+        Err(what) => {
+            println!("SKIPPED: {what}");
+            Ok(())
+        }
+    }
+}
+
+fn run_all() -> Result<()> {
+    let gpu = Gpu::open(0)?;
+    println!("{} {:?} free, all", Device::to_string(&gpu.device()), gpu.memory()?);
+    let bytes = ELEMENTS * 4;
+    let (Some(x), Some(y), Some(z)) = (gpu.obtain(bytes), gpu.obtain(bytes), gpu.obtain(bytes))
+    else {
+        println!("SKIPPED: no 3 GiB of memory are free");
+        return Ok(());
+    };
+    // Real numbers, not zeros.
+    let mut drawn = TileProgram::loading(&[DType::F32]);
+    drawn.store(0, DType::F32);
+    let generator = tonnage_core::recipe::Generator::Random {
+        key: tonnage_core::recipe::Key::Fixed([1, 2]),
+        distribution: tonnage_core::recipe::Distribution::Normal,
+        dtype: DType::F32,
+    };
+    let flat = Layout::contiguous(&[ELEMENTS][..]);
+    let rows = Layout::contiguous(&[ELEMENTS / ROW, ROW][..]);
+    let across = Layout {
+        sizes: [ROW, ELEMENTS / ROW].into_iter().collect(),
+        strides: [1, ROW as isize].into_iter().collect(),
+        offset: 0,
+    };
+    let bias =
+        Layout { sizes: rows.sizes.clone(), strides: [0, 1].into_iter().collect(), offset: 0 };
+    let run = |name: &str,
+               program: &TileProgram,
+               domain: &[usize],
+               operands: &[Operand],
+               moved: usize|
+     -> Result<()> {
+        let launch =
+            emit::launch(program, domain, operands, &[y.get() as u64], Some(z.get() as u64))?;
+        let Some(launch) = launch else { return Ok(()) };
+        gpu.launch(&launch)?;
+        gpu.wait()?;
+        let repeats = 20;
+        let start = Instant::now();
+        for _ in 0..repeats {
+            gpu.launch(&launch)?;
+        }
+        gpu.wait()?;
+        let seconds = start.elapsed().as_secs_f64() / f64::from(repeats);
+        println!("{name:24} {:9.1} us  {:6.2} TB/s", seconds * 1e6, moved as f64 / seconds / 1e12);
+        Ok(())
+    };
+    let source = |address: std::num::NonZero<usize>| address.get() as u64;
+    run("random normal", &drawn, &[ELEMENTS], &[Operand::Generator(&generator, &flat)], bytes)?;
+    gpu.copy_within(y.get(), x.get(), bytes)?;
+    let mut copy = TileProgram::loading(&[DType::F32]);
+    copy.store(0, DType::F32);
+    run("copy", &copy, &[ELEMENTS], &[Operand::Memory(source(x), &flat)], 2 * bytes)?;
+    run(
+        "copy transposed",
+        &copy,
+        &across.sizes,
+        &[Operand::Memory(source(x), &across)],
+        2 * bytes,
+    )?;
+    let mut poly = TileProgram::loading(&[DType::F32]);
+    let (two, one) = (poly.constant(2.0, DType::F32), poly.constant(1.0, DType::F32));
+    let square = poly.push(Prim::Square, &[0]);
+    let double = poly.push(Prim::Mul, &[square, two]);
+    let sum = poly.push(Prim::Add, &[double, one]);
+    poly.store(sum, DType::F32);
+    run("x*x*2+1", &poly, &[ELEMENTS], &[Operand::Memory(source(x), &flat)], 2 * bytes)?;
+    let mut curves = TileProgram::loading(&[DType::F32]);
+    let (gelu, sigmoid) = (curves.push(Prim::Gelu, &[0]), curves.push(Prim::Sigmoid, &[0]));
+    let product = curves.push(Prim::Mul, &[gelu, sigmoid]);
+    let sum = curves.push(Prim::Add, &[product, 0]);
+    curves.store(sum, DType::F32);
+    run(
+        "gelu(x)*sigmoid(x)+x",
+        &curves,
+        &[ELEMENTS],
+        &[Operand::Memory(source(x), &flat)],
+        2 * bytes,
+    )?;
+    let mut add = TileProgram::loading(&[DType::F32, DType::F32]);
+    let sum = add.push(Prim::Add, &[0, 1]);
+    add.store(sum, DType::F32);
+    let both = [Operand::Memory(source(x), &rows), Operand::Memory(source(x), &bias)];
+    run("add a bias", &add, &rows.sizes, &both, 2 * bytes)?;
+    let small = Layout::contiguous(&[16][..]);
+    let both = [Operand::Memory(source(x), &small), Operand::Memory(source(x), &small)];
+    run("add 16 numbers", &add, &[16], &both, 192)?;
+    let reduced = |axes: &[usize]| {
+        let mut program = TileProgram::loading(&[DType::F32]);
+        program.store(0, DType::F32);
+        program.reduce(Reduction::Sum, axes);
+        program
+    };
+    run("sum of all", &reduced(&[0]), &[ELEMENTS], &[Operand::Memory(source(x), &flat)], bytes)?;
+    run(
+        "sum of rows of 1024",
+        &reduced(&[1]),
+        &rows.sizes,
+        &[Operand::Memory(source(x), &rows)],
+        bytes,
+    )?;
+    run(
+        "sum of columns",
+        &reduced(&[0]),
+        &rows.sizes,
+        &[Operand::Memory(source(x), &rows)],
+        bytes,
+    )?;
+    let multiply = |name: &str, dtype: DType, n: usize| -> Result<()> {
+        let layout = Layout::contiguous(&[n, n][..]);
+        let product = Product::of(dtype, (&layout, false), (&layout, false), &[n, n]);
+        let Some(product) = product else { return Ok(()) };
+        let (left, right) = (source(x), source(x) + (n * n * dtype.size()) as u64);
+        gpu.multiply(&product, left, right, source(y), Some(source(z)))?;
+        gpu.wait()?;
+        let start = Instant::now();
+        for _ in 0..20 {
+            gpu.multiply(&product, left, right, source(y), Some(source(z)))?;
+        }
+        gpu.wait()?;
+        let seconds = start.elapsed().as_secs_f64() / 20.0;
+        let rate = 2.0 * (n as f64).powi(3) / seconds / 1e12;
+        println!("{name:24} {:9.1} us  {rate:6.1} TFLOP/s", seconds * 1e6);
+        Ok(())
+    };
+    for n in [256, 1024, 4096, 8192] {
+        multiply(&format!("f32 product of {n}"), DType::F32, n)?;
+        multiply(&format!("bf16 product of {n}"), DType::BF16, n)?;
+    }
+    for address in [x, y, z] {
+        gpu.release(address);
+    }
+    Ok(())
+}

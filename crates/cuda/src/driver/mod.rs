@@ -1,0 +1,298 @@
+//! The driver of NVIDIA GPUs, and the libraries beside it: the one folder that calls them.
+//!
+//! Addresses of a device are numbers here. A wrong one makes the device fail, which the next call that waits says; it never reaches memory
+//! of the host, so what is offered is safe.
+#![allow(unsafe_code, reason = "calls the driver")]
+
+pub mod compiler;
+pub mod library;
+mod module;
+mod product;
+
+use std::ffi::{CStr, c_int};
+use std::fmt;
+use std::num::NonZero;
+use std::ptr;
+
+use cudarc::driver::sys;
+use serde::Serialize;
+use tonnage_core::error::{Error, ErrorKind, Result};
+use tonnage_core::{Bytes, Device, DeviceKind};
+
+use module::Modules;
+use product::Products;
+
+/// The oldest driver that has all that is called: CUDA 12.
+const LEAST_DRIVER: i32 = 12_000;
+
+/// What a GPU is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GpuInfo {
+    /// Its name, as the driver says it.
+    pub name: String,
+    /// All of its memory.
+    pub memory: Bytes,
+    /// Its compute capability: `(9, 0)`.
+    pub capability: (u32, u32),
+    /// Its multiprocessors.
+    pub multiprocessors: u32,
+    /// The CUDA version of the driver: `(13, 0)`.
+    pub driver: (u32, u32),
+}
+
+/// A GPU with a context and a stream of its own; launches and copies run in their order.
+pub struct Gpu {
+    device: Device,
+    info: GpuInfo,
+    context: sys::CUcontext,
+    stream: sys::CUstream,
+    modules: Modules,
+    products: Products,
+}
+
+// SAFETY: the handles of the driver may be used by any thread that has made the context current, as every method does first.
+unsafe impl Send for Gpu {}
+// SAFETY: as above; the driver locks what threads share.
+unsafe impl Sync for Gpu {}
+
+/// What the GPUs of this machine are.
+///
+/// # Errors
+/// Where there is no driver, or it is too old: what was looked for, and where.
+pub fn list() -> std::result::Result<Vec<GpuInfo>, String> {
+    let version = initialized()?;
+    let mut count: c_int = 0;
+    // SAFETY: the driver is there and was initialized; it writes a number.
+    said(unsafe { sys::cuDeviceGetCount(&mut count) })?;
+    (0..count).map(|ordinal| info(ordinal, version).map(|(_, info)| info)).collect()
+}
+
+/// Loads the driver, and says its version.
+fn initialized() -> std::result::Result<i32, String> {
+    // SAFETY: loads the driver's library, whose start-up code is what every program with CUDA runs.
+    if !unsafe { sys::is_culib_present() } {
+        return Err("no NVIDIA driver: libcuda.so.1 is not in the loader's path".into());
+    }
+    let mut version: c_int = 0;
+    // SAFETY: the library is there; the function writes a number and needs no context.
+    said(unsafe { sys::cuDriverGetVersion(&mut version) })?;
+    if version < LEAST_DRIVER {
+        return Err(format!(
+            "its driver is for CUDA {}, and 12.0 is the oldest that serves",
+            dotted(version)
+        ));
+    }
+    // SAFETY: as above; it may be called any number of times.
+    said(unsafe { sys::cuInit(0) })?;
+    Ok(version)
+}
+
+fn dotted(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn info(ordinal: c_int, version: i32) -> std::result::Result<(sys::CUdevice, GpuInfo), String> {
+    let mut device: sys::CUdevice = 0;
+    // SAFETY: the driver is initialized; it writes the handle.
+    said(unsafe { sys::cuDeviceGet(&mut device, ordinal) })?;
+    let mut name = [0 as std::ffi::c_char; 256];
+    // SAFETY: the driver writes at most so many characters and ends them with a zero.
+    said(unsafe { sys::cuDeviceGetName(name.as_mut_ptr(), name.len() as c_int, device) })?;
+    // SAFETY: the text ends within the array.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy().into_owned();
+    let mut memory = 0usize;
+    // SAFETY: the driver writes a number.
+    said(unsafe { sys::cuDeviceTotalMem_v2(&mut memory, device) })?;
+    use sys::CUdevice_attribute as Attribute;
+    let attribute = |which| {
+        let mut value: c_int = 0;
+        // SAFETY: the driver writes a number.
+        said(unsafe { sys::cuDeviceGetAttribute(&mut value, which, device) }).map(|()| value as u32)
+    };
+    let capability = (
+        attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+    );
+    let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    let driver = (version as u32 / 1000, version as u32 % 1000 / 10);
+    let memory = Bytes::of(memory);
+    Ok((device, GpuInfo { name, memory, capability, multiprocessors, driver }))
+}
+
+/// What the driver said, in words.
+fn said(result: sys::CUresult) -> std::result::Result<(), String> {
+    if result == sys::CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    let (mut name, mut text) = (ptr::null(), ptr::null());
+    // SAFETY: the driver gives texts that live as long as it is loaded, or leaves null.
+    let (name, text) = unsafe {
+        let _ = sys::cuGetErrorName(result, &mut name);
+        let _ = sys::cuGetErrorString(result, &mut text);
+        let owned = |text: *const std::ffi::c_char| match text.is_null() {
+            true => String::new(),
+            false => CStr::from_ptr(text).to_string_lossy().into_owned(),
+        };
+        (owned(name), owned(text))
+    };
+    Err(format!("{name}: {text}"))
+}
+
+impl Gpu {
+    /// Opens a GPU.
+    ///
+    /// # Errors
+    /// `NoDevice` where there is no driver, an old one, or no such GPU; it says what was looked for.
+    pub fn open(index: u16) -> Result<Gpu> {
+        let device = Device { kind: DeviceKind::Cuda, index };
+        let missing = |what| Error::from(ErrorKind::NoDevice { name: device.to_string(), what });
+        let version = initialized().map_err(missing)?;
+        let found = list().map_err(missing)?.len();
+        if usize::from(index) >= found {
+            return Err(missing(format!("the driver lists {found}")));
+        }
+        let (handle, info) = info(c_int::from(index), version).map_err(missing)?;
+        library::find_compiler().map_err(missing)?;
+        let (mut context, mut stream) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the device is there; its primary context is shared with whoever else in this process uses CUDA, and is kept.
+        said(unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, handle) }).map_err(missing)?;
+        // SAFETY: a context that was just obtained.
+        said(unsafe { sys::cuCtxSetCurrent(context) }).map_err(missing)?;
+        // Waits for no other stream.
+        // SAFETY: the context is current.
+        said(unsafe { sys::cuStreamCreate(&mut stream, 1) }).map_err(missing)?;
+        let modules = Modules::new(info.capability);
+        Ok(Gpu { device, info, context, stream, modules, products: Products::default() })
+    }
+
+    /// Its name among devices.
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// What it is.
+    pub fn info(&self) -> &GpuInfo {
+        &self.info
+    }
+
+    /// Free bytes and all, as the driver counts them.
+    ///
+    /// # Errors
+    /// Where the device failed.
+    pub fn memory(&self) -> Result<(Bytes, Bytes)> {
+        self.enter()?;
+        let (mut free, mut total) = (0usize, 0usize);
+        // SAFETY: the context is current; the driver writes two numbers.
+        self.checked(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        Ok((Bytes::of(free), Bytes::of(total)))
+    }
+
+    /// That many bytes of its memory, by their address; `None` where there are no more.
+    pub fn obtain(&self, len: usize) -> Option<NonZero<usize>> {
+        self.enter().ok()?;
+        let mut address: sys::CUdeviceptr = 0;
+        // SAFETY: the context is current; the driver writes an address.
+        said(unsafe { sys::cuMemAlloc_v2(&mut address, len) }).ok()?;
+        NonZero::new(usize::try_from(address).ok()?)
+    }
+
+    /// Gives bytes back, behind what was launched before.
+    pub fn release(&self, address: NonZero<usize>) {
+        if self.enter().is_ok() {
+            // SAFETY: an address that `obtain` gave; the driver waits for what uses it.
+            let _ = unsafe { sys::cuMemFree_v2(address.get() as sys::CUdeviceptr) };
+        }
+    }
+
+    /// Copies bytes of the host to an address.
+    ///
+    /// # Errors
+    /// Where the device failed.
+    pub fn copy_in(&self, from: &[u8], to: usize) -> Result<()> {
+        if from.is_empty() {
+            return Ok(());
+        }
+        self.enter()?;
+        let (to, len) = (to as sys::CUdeviceptr, from.len());
+        // SAFETY: the bytes are borrowed until the driver has taken them: memory that is not pinned is staged before it returns.
+        self.checked(unsafe {
+            sys::cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), len, self.stream)
+        })
+    }
+
+    /// Copies bytes from an address to the host, and waits for them.
+    ///
+    /// # Errors
+    /// Where the device failed.
+    pub fn copy_out(&self, from: usize, to: &mut [u8]) -> Result<()> {
+        if to.is_empty() {
+            return self.wait();
+        }
+        self.enter()?;
+        let from = from as sys::CUdeviceptr;
+        // SAFETY: the bytes are borrowed until the stream has been waited for.
+        self.checked(unsafe {
+            sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from, to.len(), self.stream)
+        })?;
+        self.wait()
+    }
+
+    /// Copies bytes of its memory.
+    ///
+    /// # Errors
+    /// Where the device failed.
+    pub fn copy_within(&self, from: usize, to: usize, len: usize) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        self.enter()?;
+        let (from, to) = (from as sys::CUdeviceptr, to as sys::CUdeviceptr);
+        // SAFETY: addresses of the device; a wrong one makes the device fail.
+        self.checked(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, len, self.stream) })
+    }
+
+    /// Writes the same byte everywhere.
+    ///
+    /// # Errors
+    /// Where the device failed.
+    pub fn fill(&self, at: usize, len: usize, byte: u8) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        self.enter()?;
+        // SAFETY: an address of the device; a wrong one makes the device fail.
+        self.checked(unsafe {
+            sys::cuMemsetD8Async(at as sys::CUdeviceptr, byte, len, self.stream)
+        })
+    }
+
+    /// Waits for all that was launched.
+    ///
+    /// # Errors
+    /// Where any of it failed.
+    pub fn wait(&self) -> Result<()> {
+        self.enter()?;
+        // SAFETY: a stream of the current context.
+        self.checked(unsafe { sys::cuStreamSynchronize(self.stream) })
+    }
+
+    /// Makes its context this thread's.
+    fn enter(&self) -> Result<()> {
+        // SAFETY: a context that is kept while this lives.
+        self.checked(unsafe { sys::cuCtxSetCurrent(self.context) })
+    }
+
+    fn checked(&self, result: sys::CUresult) -> Result<()> {
+        said(result).map_err(|what| self.failed(what))
+    }
+
+    fn failed(&self, what: String) -> Error {
+        ErrorKind::DeviceFailed { device: self.device, what }.into()
+    }
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.device, self.info.name)
+    }
+}

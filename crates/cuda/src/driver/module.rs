@@ -1,0 +1,83 @@
+//! Kernels that were compiled and loaded, and their launches.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use cudarc::driver::sys;
+use smallvec::SmallVec;
+use tonnage_core::error::Result;
+
+use super::compiler::compile;
+use super::{Gpu, said};
+use crate::emit::{KernelKey, Launch, THREADS};
+
+/// Kernels by their keys.
+pub struct Modules {
+    capability: (u32, u32),
+    loaded: Mutex<HashMap<KernelKey, Functions>>,
+}
+
+/// The functions of a kernel, in the order of their launches. Their module stays loaded.
+type Functions = SmallVec<[sys::CUfunction; 2]>;
+
+impl Modules {
+    pub fn new(capability: (u32, u32)) -> Modules {
+        Modules { capability, loaded: Mutex::default() }
+    }
+
+    /// The functions of a kernel, compiled where it is new.
+    fn load(&self, launch: &Launch) -> std::result::Result<Functions, String> {
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(functions) = loaded.get(&launch.key) {
+            return Ok(functions.clone());
+        }
+        let binary = compile(&launch.key.text(), self.capability)?;
+        let mut module: sys::CUmodule = ptr::null_mut();
+        // SAFETY: the context is current, and the bytes are what the compiler made.
+        said(unsafe { sys::cuModuleLoadData(&mut module, binary.as_ptr().cast()) })?;
+        let mut functions = Functions::new();
+        for (name, _) in &launch.functions {
+            let name = CString::new(*name).map_err(|e| e.to_string())?;
+            let mut function: sys::CUfunction = ptr::null_mut();
+            // SAFETY: a module that stays loaded, and a name that ends with a zero.
+            said(unsafe { sys::cuModuleGetFunction(&mut function, module, name.as_ptr()) })?;
+            functions.push(function);
+        }
+        loaded.insert(launch.key.clone(), functions.clone());
+        Ok(functions)
+    }
+}
+
+impl Gpu {
+    /// Launches a kernel, compiled where it is new.
+    ///
+    /// # Errors
+    /// Where it cannot be compiled or launched.
+    pub fn launch(&self, launch: &Launch) -> Result<()> {
+        self.enter()?;
+        let functions = self.modules.load(launch).map_err(|what| self.failed(what))?;
+        for (function, (_, blocks)) in functions.iter().zip(&launch.functions) {
+            let mut arguments = [launch.words.as_ptr().cast_mut().cast::<c_void>()];
+            // SAFETY: the kernel takes one argument, a struct of as many words as the launch has, which the driver copies; addresses in it
+            // are the device's, and a wrong one makes the device fail.
+            self.checked(unsafe {
+                sys::cuLaunchKernel(
+                    *function,
+                    *blocks,
+                    1,
+                    1,
+                    THREADS,
+                    1,
+                    1,
+                    0,
+                    self.stream,
+                    arguments.as_mut_ptr(),
+                    ptr::null_mut(),
+                )
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! Text of kernels for tile programs, and what a launch of one is given.
+//!
+//! A kernel's text follows from its [`KernelKey`] alone: the program, how each operand lies (its class, not its sizes), and how the work is
+//! shared among threads. Sizes, strides and addresses are arguments, so that one binary serves all layers and batches.
+//!
+//! Decision: `docs/decisions/kernels-as-text.md`.
+//!
+//! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
+//! kernels around it. Nothing here is `unsafe` or needs a device.
+
+mod axes;
+mod body;
+mod operand;
+mod reduce;
+mod store;
+
+use smallvec::SmallVec;
+use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::layout::Layout;
+use tonnage_core::recipe::Generator;
+use tonnage_core::tile::{Close, TileProgram};
+use tonnage_core::{Bytes, DType};
+
+pub use axes::Axes;
+use operand::OperandClass;
+pub use reduce::scratch as reduce_scratch;
+
+/// Threads of a block.
+pub const THREADS: u32 = 256;
+
+/// What one load of a program reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Operand<'a> {
+    /// Memory of the device at an address, in that layout over the domain. Of bits the layout is unused: they lie in the domain's order.
+    Memory(u64, &'a Layout),
+    /// The output of that number, in place.
+    Output(usize),
+    /// Values that are made as they are read, at the positions of a layout.
+    Generator(&'a Generator, &'a Layout),
+}
+
+/// What tells kernels apart: equal keys have the same text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KernelKey {
+    program: TileProgram,
+    operands: SmallVec<[OperandClass; 4]>,
+    /// Axes that are left where neighbours are one: of what is stored; of a reduction those that stay and those that go.
+    ranks: (u8, u8),
+    /// Elements that a thread takes at once.
+    vector: u8,
+    /// Whether positions take 64 bits.
+    wide: bool,
+    share: Share,
+}
+
+/// How the work is shared among threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Share {
+    /// Each takes neighbours of its own: at once, or one by one where they do not lie so.
+    Store { one_by_one: bool },
+    /// So many threads share a result, lying side by side along what is reduced or along the results; in two passes where results are few.
+    Reduce { lanes: u16, along: bool, passes: u8 },
+}
+
+/// A launch: the kernel, its grid, and the words that it is given.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The kernel.
+    pub key: KernelKey,
+    /// The functions of its text that are run, each with its number of blocks, in this order.
+    pub functions: SmallVec<[(&'static str, u32); 2]>,
+    /// The arguments: sizes, strides, addresses.
+    pub words: Vec<u64>,
+}
+
+/// The launch of a program over a domain; nothing where there is nothing to do.
+///
+/// # Errors
+/// Where an operand cannot be read on a device.
+pub fn launch(
+    program: &TileProgram,
+    domain: &[usize],
+    operands: &[Operand],
+    outputs: &[u64],
+    scratch: Option<u64>,
+) -> Result<Option<Launch>> {
+    match &program.close {
+        Close::Store => store::launch(program, domain, operands, outputs),
+        Close::Reduce { axes, .. } => {
+            reduce::launch(program, domain, axes, operands, (outputs, scratch))
+        }
+    }
+}
+
+/// Workspace of a program over a domain.
+pub fn scratch(program: &TileProgram, domain: &[usize]) -> Bytes {
+    match &program.close {
+        Close::Store => Bytes::ZERO,
+        Close::Reduce { axes, .. } => reduce_scratch(program, domain, axes),
+    }
+}
+
+impl KernelKey {
+    /// The text of the kernel, behind the headers.
+    pub fn text(&self) -> String {
+        match self.share {
+            Share::Store { one_by_one } => store::text(self, one_by_one),
+            Share::Reduce { lanes, along, passes } => reduce::text(self, lanes, along, passes),
+        }
+    }
+}
+
+/// The type of a register, or of an element in memory.
+fn c_type(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "f64",
+        DType::F32 => "f32",
+        DType::F16 | DType::BF16 | DType::U16 => "u16",
+        DType::I64 => "i64",
+        DType::I32 => "i32",
+        DType::I16 => "i16",
+        DType::I8 => "i8",
+        DType::U64 => "u64",
+        DType::U32 => "u32",
+        DType::U8 | DType::Bool => "u8",
+    }
+}
+
+/// How many blocks of threads go over that many items, `each` of them a block; no more than a grid has, for they go around.
+fn blocks(items: u64, each: u64) -> u32 {
+    const MOST: u64 = (1 << 31) - 1;
+    u32::try_from(items.div_ceil(each.max(1)).clamp(1, MOST)).unwrap_or(u32::MAX)
+}
+
+fn bad(what: &str) -> tonnage_core::Error {
+    ErrorKind::BadGraph { what: what.to_string() }.into()
+}

@@ -1,0 +1,139 @@
+//! What an NVIDIA GPU tells the planner: data and pure functions, so that a run is sized before the card is rented.
+
+use tonnage_core::layout::Layout;
+use tonnage_core::row::Call;
+use tonnage_core::tile::TileProgram;
+use tonnage_core::{Attrs, Bytes, OpDef, Scalar, TensorType};
+use tonnage_ops::OpId;
+use tonnage_ops::linalg::matmul::{MATMUL, transposes};
+use tonnage_ops::tile::TileLimits;
+use tonnage_plan::{Machine, Target};
+
+use crate::driver::GpuInfo;
+use crate::emit;
+use crate::product::Product;
+
+/// The driver hands out memory in whole multiples of this.
+pub const PAGE: u64 = 2 << 20;
+
+/// Blocks below this are rounded to [`SLOT`]s: the driver puts several into one page.
+const SMALL: u64 = 1 << 20;
+
+/// What small blocks are rounded to.
+const SLOT: u64 = 512;
+
+/// The largest tile programs: registers are plenty, but text takes time to compile.
+pub const LIMITS: TileLimits = TileLimits { registers: 128, stores: 4, live: 32 };
+
+/// What a block takes that holds that many bytes.
+pub fn block(bytes: Bytes) -> Bytes {
+    let unit = if bytes.get() < SMALL { SLOT } else { PAGE };
+    Bytes::new(bytes.get().checked_next_multiple_of(unit).unwrap_or(bytes.get()))
+}
+
+/// A GPU, as far as plans depend on it.
+#[derive(Debug, Clone)]
+pub struct CudaTarget {
+    name: String,
+    machine: Machine,
+}
+
+impl CudaTarget {
+    /// That of a GPU that is there, with the rates of the known card that is most like it.
+    pub fn of(info: &GpuInfo) -> CudaTarget {
+        let multiprocessors = f64::from(info.multiprocessors);
+        // f32 on the plain units: 128 a multiprocessor, two operations each, at about 1.7 GHz.
+        let flops = multiprocessors * 128.0 * 2.0 * 1.7e9;
+        let known = CudaTarget::named(
+            &info.name.to_lowercase().replace("nvidia", "").replace([' ', '-'], ""),
+        );
+        let bytes = known.map_or(1e12, |known| known.machine.bytes);
+        CudaTarget { name: info.name.clone(), machine: machine(flops, bytes) }
+    }
+
+    /// That of a card by its name, `h200`, `a100` or `rtx4090`; nothing where none is known.
+    ///
+    /// ```
+    /// use tonnage_cuda::target::CudaTarget;
+    /// use tonnage_plan::Target;
+    /// assert_eq!(CudaTarget::named("h200").map(|card| card.name()), Some("NVIDIA H200".to_string()));
+    /// assert!(CudaTarget::named("abacus").is_none());
+    /// ```
+    pub fn named(name: &str) -> Option<CudaTarget> {
+        let (name, flops, bytes) = match name {
+            "h200" => ("NVIDIA H200", 60e12, 4.3e12),
+            "a100" => ("NVIDIA A100", 19e12, 1.9e12),
+            "rtx4090" => ("NVIDIA GeForce RTX 4090", 80e12, 0.95e12),
+            _ => return None,
+        };
+        Some(CudaTarget { name: name.to_string(), machine: machine(flops, bytes) })
+    }
+}
+
+fn machine(flops: f64, bytes: f64) -> Machine {
+    // A launch takes some microseconds; what is spilled goes over the bus to host memory.
+    Machine { flops, bytes, step: 4e-6, fork: 0.0, write: 20e9, read: 20e9 }
+}
+
+/// The product of a call whose operands lie in order: another order changes the workspace of none.
+fn product_of(call: &Call) -> Option<Product> {
+    let (left, right) = (call.inputs.first()?, call.inputs.get(1)?);
+    let layout = |ty: &TensorType| ty.shape.sizes().map(Layout::contiguous);
+    let (transposed_left, transposed_right) = transposes(call).ok()?;
+    let out = (MATMUL.infer)(call).ok()?.first()?.shape.sizes()?;
+    let (a, b) = (layout(left)?, layout(right)?);
+    Product::of(left.dtype, (&a, transposed_left), (&b, transposed_right), &out)
+}
+
+impl Target for CudaTarget {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    fn tile_limits(&self) -> TileLimits {
+        LIMITS
+    }
+
+    fn block(&self, bytes: Bytes) -> Bytes {
+        block(bytes)
+    }
+
+    fn cuts_from(&self) -> Option<Bytes> {
+        None
+    }
+
+    fn scratch(&self, op: &OpDef, call: &Call, _: &[Option<&Layout>]) -> Bytes {
+        match op.id == OpId::Matmul as u16 {
+            true => product_of(call).map_or(Bytes::ZERO, |product| product.workspace()),
+            false => Bytes::ZERO,
+        }
+    }
+
+    fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes {
+        emit::scratch(program, domain)
+    }
+
+    fn streamed(&self, _: &OpDef, _: &Call, _: usize, _: &Layout) -> Option<usize> {
+        None
+    }
+
+    fn has_epilogue(&self, _: &OpDef) -> bool {
+        false
+    }
+
+    fn file_pieces(&self, bytes: Bytes) -> Bytes {
+        bytes
+    }
+
+    fn rows_in_file(&self, _: &OpDef, _: &Attrs, _: usize, _: usize) -> Option<Bytes> {
+        None
+    }
+
+    fn uniform(&self, _: &TileProgram, _: &[usize], _: &[Scalar]) -> Option<Scalar> {
+        None
+    }
+}

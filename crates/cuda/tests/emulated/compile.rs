@@ -1,0 +1,116 @@
+//! Many kernels as one library of the host.
+
+use std::ffi::c_void;
+use std::fmt::Write as _;
+use std::process::Command;
+
+use libloading::{Library as Loaded, Symbol};
+use tonnage_cuda::emit::{KernelKey, Launch};
+use tonnage_cuda::headers::HEADERS;
+
+/// The functions of some kernels, compiled.
+pub struct Library {
+    loaded: Vec<Loaded>,
+    each: usize,
+}
+
+/// Kernels of one file: two compilers run side by side.
+const FILES: usize = 2;
+
+impl Library {
+    /// Compiles kernels; nothing where this machine cannot.
+    pub fn of(keys: &[KernelKey], launches: &[Option<(usize, Launch)>]) -> Option<Library> {
+        let compiler = ["c++", "g++", "clang++"].into_iter().find(|name| {
+            Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success())
+        })?;
+        if !has_fma() {
+            return None;
+        }
+        let folder = std::env::temp_dir().join(format!("tonnage-emulated-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let functions = |number: usize| {
+            let found = launches.iter().flatten().find(|(n, _)| *n == number);
+            let (_, launch) = found.expect("a kernel that something launches");
+            launch.functions.iter().map(|(name, _)| *name).collect::<Vec<_>>()
+        };
+        let each = keys.len().div_ceil(FILES).max(1);
+        let mut running = Vec::new();
+        for (file, part) in keys.chunks(each).enumerate() {
+            let mut text = String::from(include_str!("../formulas/prelude.h"));
+            text.push_str(include_str!("threads.h"));
+            HEADERS.iter().for_each(|(_, header)| text.push_str(header));
+            let mut table = String::new();
+            for (i, key) in part.iter().enumerate() {
+                let kernel = key.text();
+                let _ = writeln!(text, "namespace k{i} {{\n{kernel}");
+                for (f, name) in functions(file * each + i).iter().enumerate() {
+                    let _ = writeln!(
+                        text,
+                        "static void call{f}(const void* p) {{ {name}(*(const P*)p); }}"
+                    );
+                    let barriers = kernel.contains("__syncthreads");
+                    let _ = writeln!(
+                        table,
+                        "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, blocks, {barriers});"
+                    );
+                }
+                text.push_str("}\n");
+            }
+            let _ = writeln!(
+                text,
+                "extern \"C\" void run(unsigned kernel, unsigned function, unsigned blocks, const void* words) {{\n{table}}}"
+            );
+            let (source, made) =
+                (folder.join(format!("k{file}.cc")), folder.join(format!("k{file}.so")));
+            std::fs::write(&source, text).unwrap();
+            let child = Command::new(compiler)
+                .args([
+                    "-std=c++17",
+                    "-O1",
+                    "-w",
+                    "-ffp-contract=off",
+                    "-mfma",
+                    "-fPIC",
+                    "-shared",
+                    "-o",
+                ])
+                .args([&made, &source])
+                .spawn()
+                .unwrap();
+            running.push((child, made));
+        }
+        let mut loaded = Vec::new();
+        for (mut child, made) in running {
+            assert!(
+                child.wait().unwrap().success(),
+                "the compiler refused a kernel: see {}",
+                folder.display()
+            );
+            // SAFETY: a library of functions without start-up code.
+            loaded.push(unsafe { Loaded::new(&made) }.unwrap());
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+        Some(Library { loaded, each })
+    }
+
+    /// Runs a launch: addresses in its words are the host's.
+    pub fn run(&self, number: usize, launch: &Launch) {
+        let library = &self.loaded[number / self.each];
+        // SAFETY: the function has these arguments.
+        let run: Symbol<unsafe extern "C" fn(u32, u32, u32, *const c_void)> =
+            unsafe { library.get(b"run") }.unwrap();
+        for (f, (_, blocks)) in launch.functions.iter().enumerate() {
+            // SAFETY: the words hold addresses of buffers that live, and the kernel stays within their layouts.
+            unsafe {
+                run((number % self.each) as u32, f as u32, *blocks, launch.words.as_ptr().cast())
+            };
+        }
+    }
+}
+
+fn has_fma() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}

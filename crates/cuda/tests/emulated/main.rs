@@ -1,0 +1,83 @@
+//! Kernels without a GPU: the text that a device would compile, compiled by the host's C++ compiler and run with a block's threads one after
+//! the other, gives the CPU's bits.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    unsafe_code,
+    reason = "helpers of tests stand outside of test functions, and call what was compiled"
+)]
+
+mod cases;
+mod compile;
+mod draw;
+
+use std::collections::HashMap;
+
+use cases::{Case, cases};
+use compile::Library;
+use tonnage_cuda::driver::{compiler, library};
+use tonnage_cuda::emit::{KernelKey, Launch};
+
+/// What one case launches, and the kernel that runs it.
+fn launches(cases: &[Case]) -> (Vec<KernelKey>, Vec<Option<(usize, Launch)>>) {
+    let (mut keys, mut numbers) = (Vec::new(), HashMap::new());
+    let made = cases
+        .iter()
+        .map(|case| {
+            let launch = case.launch()?;
+            let number = *numbers.entry(launch.key.clone()).or_insert_with(|| {
+                keys.push(launch.key.clone());
+                keys.len() - 1
+            });
+            Some((number, launch))
+        })
+        .collect();
+    (keys, made)
+}
+
+#[test]
+fn kernels_give_the_bits_of_the_cpu() {
+    let mut cases = cases();
+    let (keys, launches) = launches(&cases);
+    let Some(library) = Library::of(&keys, &launches) else {
+        println!("SKIPPED: no C++ compiler, or no FMA");
+        return;
+    };
+    let mut wrong = Vec::new();
+    for (case, launch) in cases.iter_mut().zip(&launches) {
+        if let Some((number, launch)) = launch {
+            library.run(*number, launch);
+        }
+        if let Err(problem) = case.check() {
+            wrong.push(problem);
+        }
+    }
+    println!("{} cases, {} kernels", cases.len(), keys.len());
+    assert!(
+        wrong.is_empty(),
+        "{} of {} wrong:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+}
+
+/// Every so many kernels, for each architecture: all of them take a minute.
+const EVERY: usize = 40;
+
+#[test]
+fn kernels_compile_for_the_architectures() {
+    if let Err(what) = library::find_compiler() {
+        println!("SKIPPED: {what}");
+        return;
+    }
+    let cases = cases();
+    let (keys, _) = launches(&cases);
+    for key in keys.iter().step_by(EVERY) {
+        for capability in [(8, 0), (9, 0)] {
+            let made = compiler::compile(&key.text(), capability);
+            assert!(made.is_ok(), "{}\n{}", made.unwrap_err(), key.text());
+        }
+    }
+}

@@ -1,0 +1,61 @@
+// Runs the threads of a block on the host, one after the other between barriers: enough of CUDA for the text of our kernels.
+#include <cstdint>
+#include <cstdlib>
+#include <ucontext.h>
+
+struct Index { unsigned x, y, z; };
+static Index threadIdx, blockIdx, gridDim, blockDim;
+#define __shared__ static
+
+namespace threads {
+const unsigned COUNT = 256, STACK = 64 * 1024;
+static ucontext_t scheduler, all[COUNT];
+static bool ended[COUNT], fibers;
+static unsigned now;
+static void (*work)(const void*);
+static const void* argument;
+static char* stacks;
+
+static void enter() {
+  work(argument);
+  ended[now] = true;
+  swapcontext(&all[now], &scheduler);
+}
+
+static void barrier() {
+  if (fibers) { swapcontext(&all[now], &scheduler); threadIdx.x = now; }
+}
+
+// `barriers`: whether threads wait for each other, and so need stacks of their own.
+static void run(void (*f)(const void*), const void* p, unsigned blocks, bool barriers) {
+  work = f; argument = p; fibers = barriers;
+  gridDim = {blocks, 1, 1}; blockDim = {COUNT, 1, 1}; threadIdx = {0, 0, 0};
+  if (barriers && !stacks) stacks = (char*)malloc((size_t)COUNT * STACK);
+  for (unsigned b = 0; b < blocks; b++) {
+    blockIdx = {b, 0, 0};
+    if (!barriers) {
+      for (unsigned t = 0; t < COUNT; t++) { threadIdx.x = t; f(p); }
+      continue;
+    }
+    for (unsigned t = 0; t < COUNT; t++) {
+      getcontext(&all[t]);
+      all[t].uc_stack.ss_sp = stacks + (size_t)t * STACK;
+      all[t].uc_stack.ss_size = STACK;
+      all[t].uc_link = &scheduler;
+      makecontext(&all[t], enter, 0);
+      ended[t] = false;
+    }
+    for (bool left = true; left;) {
+      left = false;
+      for (unsigned t = 0; t < COUNT; t++) {
+        if (ended[t]) continue;
+        now = t; threadIdx.x = t;
+        swapcontext(&scheduler, &all[t]);
+        left |= !ended[t];
+      }
+    }
+  }
+}
+}  // namespace threads
+
+#define __syncthreads() threads::barrier()

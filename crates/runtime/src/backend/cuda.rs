@@ -1,0 +1,228 @@
+//! `cuda:0`: an NVIDIA GPU. Tile programs are kernels that are generated; a kernel that it does not have runs on the host.
+
+use std::num::NonZero;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tonnage_core::error::Result;
+use tonnage_core::layout::Layout;
+use tonnage_core::recipe::Generator;
+use tonnage_core::row::{Call, Cost, OpDef};
+use tonnage_core::shape::Sizes;
+use tonnage_core::tile::TileProgram;
+use tonnage_core::{Attrs, Bytes, DType, Device, ErrorKind};
+use tonnage_cuda::driver::Gpu;
+use tonnage_cuda::emit::{self, Operand};
+use tonnage_cuda::product::Product;
+use tonnage_cuda::target::{self, CudaTarget};
+use tonnage_ops::OpId;
+use tonnage_ops::tile::TileLimits;
+use tonnage_plan::{SharedTarget, Target as _};
+
+use super::host_step::{host_step, host_tile};
+use super::{Backend, KernelLaunch, ReadSource, RowsToFile, TileLaunch, TileToFile};
+use crate::lend::{Region, RegionMut, Regions};
+use crate::system::Memory;
+
+/// The device.
+#[derive(Debug)]
+pub struct Cuda {
+    gpu: Gpu,
+    target: Arc<CudaTarget>,
+}
+
+impl Cuda {
+    /// Opens a GPU.
+    ///
+    /// # Errors
+    /// `NoDevice` where it is not there.
+    pub fn open(index: u16) -> Result<Arc<Cuda>> {
+        let gpu = Gpu::open(index)?;
+        let target = Arc::new(CudaTarget::of(gpu.info()));
+        Ok(Arc::new(Cuda { gpu, target }))
+    }
+
+    /// Launches a product of matrices; false where it is none that the library takes.
+    fn multiply(&self, launch: &KernelLaunch<'_>, regions: &Regions<'_>) -> Result<bool> {
+        let (Attrs::Matmul { transpose_a, transpose_b }, [a, b], [out]) =
+            (launch.attrs, &launch.inputs[..], &launch.outputs[..])
+        else {
+            return Ok(false);
+        };
+        let (ReadSource::Range(left), ReadSource::Range(right)) = (&a.from, &b.from) else {
+            return Ok(false);
+        };
+        // Other ops have the same attributes.
+        if launch.op.id != OpId::Matmul as u16 {
+            return Ok(false);
+        }
+        let (left_layout, right_layout) = ((&a.layout, *transpose_a), (&b.layout, *transpose_b));
+        let Some(product) = Product::of(out.dtype, left_layout, right_layout, &out.sizes) else {
+            return Ok(false);
+        };
+        let at = |number: usize, layout: &Layout| {
+            (regions.reads[number].address() + layout.offset * out.dtype.size()) as u64
+        };
+        let workspace = regions.writes.get(1).map(|region| region.address() as u64);
+        let out = regions.writes[0].address() as u64;
+        self.gpu.multiply(&product, at(*left, &a.layout), at(*right, &b.layout), out, workspace)?;
+        Ok(true)
+    }
+
+    fn launch(
+        &self,
+        program: &TileProgram,
+        domain: &[usize],
+        operands: &[Operand],
+        (writes, outputs): (&[RegionMut<'_>], usize),
+    ) -> Result<()> {
+        let written: SmallVec<[u64; 4]> =
+            writes.iter().map(|region| region.address() as u64).collect();
+        let (outs, rest) = written.split_at(outputs.min(written.len()));
+        match emit::launch(program, domain, operands, outs, rest.first().copied())? {
+            Some(launch) => self.gpu.launch(&launch),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Memory for Cuda {
+    fn device(&self) -> Device {
+        self.gpu.device()
+    }
+
+    fn block(&self, bytes: Bytes) -> Bytes {
+        target::block(bytes)
+    }
+
+    fn obtain(&self, len: usize) -> Option<NonZero<usize>> {
+        let address = self.gpu.obtain(len)?;
+        self.gpu.fill(address.get(), len, 0).ok()?;
+        Some(address)
+    }
+
+    fn release(&self, address: NonZero<usize>, _: usize) {
+        self.gpu.release(address);
+    }
+
+    fn copy_in(&self, from: &[u8], to: usize) -> Result<()> {
+        self.gpu.copy_in(from, to)
+    }
+
+    fn copy_out(&self, from: usize, to: &mut [u8]) -> Result<()> {
+        self.gpu.copy_out(from, to)
+    }
+
+    fn copy_within(&self, from: usize, to: usize, len: usize) -> Result<()> {
+        self.gpu.copy_within(from, to, len)
+    }
+
+    fn fill(&self, at: usize, len: usize, byte: u8) -> Result<()> {
+        self.gpu.fill(at, len, byte)
+    }
+}
+
+impl Backend for Cuda {
+    fn device(&self) -> Device {
+        self.gpu.device()
+    }
+
+    fn target(&self) -> SharedTarget {
+        self.target.clone()
+    }
+
+    fn tile_limits(&self) -> TileLimits {
+        target::LIMITS
+    }
+
+    fn scratch(
+        &self,
+        op: &'static OpDef,
+        call: &Call,
+        stored: &[Option<&Layout>],
+        _: Cost,
+    ) -> Bytes {
+        self.target.scratch(op, call, stored)
+    }
+
+    fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes {
+        self.target.tile_scratch(program, domain)
+    }
+
+    fn capacity(&self) -> Option<Bytes> {
+        Some(self.gpu.info().memory)
+    }
+
+    fn tile(&self, launch: &TileLaunch<'_>, regions: Regions<'_>) -> Result<()> {
+        let is_stored =
+            |source: &ReadSource| matches!(source, ReadSource::Generator(Generator::Stored { .. }));
+        if launch.loads.iter().any(is_stored) {
+            return host_tile(self, launch, regions);
+        }
+        let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
+        for (source, layout) in launch.loads.iter().zip(&launch.layouts) {
+            operands.push(match source {
+                ReadSource::Range(i) => Operand::Memory(regions.reads[*i].address() as u64, layout),
+                ReadSource::Output(output) => Operand::Output(*output),
+                ReadSource::Generator(generator) => Operand::Generator(generator, layout),
+            });
+        }
+        let writes = (&regions.writes[..], launch.outputs);
+        self.launch(launch.program, launch.domain, &operands, writes)
+    }
+
+    fn kernel(
+        &self,
+        launch: KernelLaunch<'_>,
+        regions: Regions<'_>,
+    ) -> Result<SmallVec<[Sizes; 2]>> {
+        match self.multiply(&launch, &regions)? {
+            true => Ok(launch.outputs.into_iter().map(|output| output.sizes).collect()),
+            false => host_step(self, launch, regions),
+        }
+    }
+
+    fn tile_to_file(&self, _: &TileToFile<'_>, _: Regions<'_>) -> Result<()> {
+        Err(no_files(self.gpu.device()))
+    }
+
+    fn rows_to_file(&self, _: RowsToFile<'_>, _: Regions<'_>) -> Result<()> {
+        Err(no_files(self.gpu.device()))
+    }
+
+    fn copy(&self, elements: Option<(&Layout, usize)>, regions: Regions<'_>) -> Result<()> {
+        let (Some(from), Some(to)) = (regions.reads.first(), regions.writes.first()) else {
+            return Ok(());
+        };
+        let Some((layout, size)) = elements else {
+            return self.gpu.copy_within(from.address(), to.address(), from.len());
+        };
+        let dtype = match size {
+            8 => DType::U64,
+            4 => DType::U32,
+            2 => DType::U16,
+            _ => DType::U8,
+        };
+        let mut program = TileProgram::loading(&[dtype]);
+        program.store(0, dtype);
+        let operand = Operand::Memory(from.address() as u64, layout);
+        self.launch(&program, &layout.sizes, &[operand], (&regions.writes, 1))
+    }
+
+    fn read(&self, from: Region<'_>, to: &mut [u8]) -> Result<()> {
+        self.gpu.copy_out(from.address(), to)
+    }
+
+    fn write(&self, from: &[u8], to: RegionMut<'_>) -> Result<()> {
+        self.gpu.copy_in(from, to.address())
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.gpu.wait()
+    }
+}
+
+fn no_files(device: Device) -> tonnage_core::Error {
+    let what = "variables in files are the host's: move them to the CPU first".to_string();
+    ErrorKind::DeviceFailed { device, what }.into()
+}

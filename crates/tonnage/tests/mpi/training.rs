@@ -1,0 +1,274 @@
+//! Data parallel training: on any number of ranks it has the bits of one process that accumulates as many batches; ranks that are about to do different
+//! things are told so; a rank that fails, dies or stops ends all.
+
+use std::process::Command;
+use std::time::Duration;
+
+use tonnage::data::{Dataset, Feed, Pipeline};
+use tonnage::nn::{
+    Activation, Convolution, Dense, Dropout, Embedding, Flatten, Layer, Mode, Sequential,
+};
+use tonnage::optim::Optimizer;
+use tonnage::train::{Checkpoints, Fit, Go, History, Progress};
+use tonnage::world::World;
+use tonnage::{Conv, DType, Elementwise, Part, RandomKey, Result, Tensor, parameters, set_seed};
+
+use crate::{ended_badly, ended_well, is_rank, name, on_ranks, start};
+
+#[test]
+fn ranks_have_the_bits_of_one_process_that_accumulates() {
+    on_ranks(name!(), 2..=4, |world| equal_bits(world).unwrap());
+}
+
+#[test]
+fn every_row_is_learned_from_once() {
+    on_ranks(name!(), [3], |world| every_row_once(world).unwrap());
+}
+
+#[test]
+fn ranks_go_on_from_the_checkpoint_of_one_process() {
+    on_ranks(name!(), [3], |world| goes_on(world).unwrap());
+}
+
+#[test]
+fn a_callback_of_one_rank_ends_training_on_all() {
+    on_ranks(name!(), [3], |world| one_stops(world).unwrap());
+}
+
+#[test]
+fn ranks_that_differ_are_told_before_the_first_step() {
+    if is_rank(differs) {
+        return;
+    }
+    for (program, words, times) in [
+        ("seed", "the random state (`set_seed`) of rank 1 is not that of rank 0", 3),
+        ("budget", "the budget of rank 1 is not that of rank 0", 3),
+        ("too small a budget", "rank 1 cannot start: ", 2),
+    ] {
+        let Some(made) = start(name!(), program, 3) else { return };
+        let said = ended_well(&made, program);
+        assert_eq!(said.matches(words).count(), times, "{program}: {said}");
+    }
+}
+
+#[test]
+fn a_rank_that_fails_dies_or_stops_ends_all() {
+    if is_rank(|world, program| drop(goes_wrong(world, program))) {
+        return;
+    }
+    for (program, words) in [
+        ("NaN", "rank 1: fit: the loss of step 1 is not finite"),
+        ("-KILL", "rank 1"),
+        ("-STOP", "rank 0: fit waited 2 s for rank 1; all ranks end"),
+    ] {
+        let Some(made) = start(name!(), program, 3) else { return };
+        let said = ended_badly(&made, program);
+        assert!(said.contains(words), "{program}: {said}");
+    }
+}
+
+type Rows = Dataset<(Tensor, Tensor)>;
+
+/// Rows of numbers, and one of four classes.
+fn points(rows: usize, shape: &[usize]) -> Rows {
+    let sizes: Vec<usize> = [&[rows], shape].concat();
+    let x = RandomKey::new(3).normal(sizes, DType::F32).unwrap();
+    let y = RandomKey::new(4).int(0, 4, [rows], DType::I64).unwrap();
+    let all = tonnage::range(0i64, rows as i64, 1).unwrap();
+    Dataset::of(Dataset::of((x, y)).unwrap().rows(&all).unwrap()).unwrap()
+}
+
+/// A table that gradients reach by rows: `things` in it, of which a batch touches some.
+struct Table {
+    things: usize,
+    rows: Embedding,
+    out: Dense,
+}
+
+parameters!(Table { rows, out });
+
+impl Layer for Table {
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let number =
+            x.slice(&[Part::ALL, Part::from(0..1)])?.abs()?.mul(1000.0)?.cast(DType::I64)?;
+        let number = number.squeeze([1])?.modulo(self.things as i64)?;
+        self.out.forward(&self.rows.forward(&number, mode)?, mode)
+    }
+}
+
+fn perceptron() -> Sequential {
+    let hidden = Sequential::new().then(Dense::new(24)).then(Activation::Tanh);
+    hidden.then(Dropout(0.3)).then(Dense::new(4))
+}
+
+fn pictures() -> Sequential {
+    let features =
+        Sequential::new().then(Convolution::new(4, &[3, 3], Conv::same())).then(Activation::Relu);
+    features.then(Flatten).then(Dropout(0.2)).then(Dense::new(4))
+}
+
+fn loss(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
+    logits.sparse_cross_entropy(labels)
+}
+
+/// Everything that training changes, bit by bit.
+fn bits(model: &dyn Layer, optimizer: &Optimizer) -> Vec<Vec<u32>> {
+    let of_model = model.parameters().into_iter().map(|p| p.variable.clone());
+    let all = of_model.chain(optimizer.variables());
+    let floats = |v: tonnage::Variable| v.read().unwrap().cast(DType::F32).unwrap();
+    all.map(|v| floats(v).to_vec::<f32>().unwrap().iter().map(|x| x.to_bits()).collect()).collect()
+}
+
+/// Trains a model from the start.
+fn trained<M: Layer>(
+    fit: &Fit,
+    model: impl Fn() -> M,
+    optimizer: impl Fn() -> Optimizer,
+    data: &impl Feed,
+) -> Result<(History, Vec<Vec<u32>>)> {
+    set_seed(7);
+    let (model, optimizer) = (model(), optimizer());
+    let history = fit.run(&model, &optimizer, data, loss, |_| Go::On)?;
+    let bits = bits(&model, &optimizer);
+    Ok((history, bits))
+}
+
+/// The same on all ranks, and on one that accumulates.
+fn check<M: Layer>(
+    world: &World,
+    name: &str,
+    model: impl Fn() -> M,
+    optimizer: impl Fn() -> Optimizer,
+    data: &impl Feed,
+) -> Result<()> {
+    let fit = Fit::new(3, 8).seed(5);
+    let (here, own) = trained(&fit.clone().across(world), &model, &optimizer, data)?;
+    assert_eq!(here.predicted, here.measured, "{name}");
+    let (alone, one) = trained(&fit.accumulate(world.size()), &model, &optimizer, data)?;
+    assert!(here.steps >= 6, "{name}: {} steps", here.steps);
+    assert_eq!((here.steps, here.position), (alone.steps, alone.position), "{name}");
+    assert_eq!(here.losses, alone.losses, "{name}");
+    assert_eq!(own, one, "{name}");
+    Ok(())
+}
+
+fn equal_bits(world: &World) -> Result<()> {
+    let adam = || Optimizer::adam(0.02);
+    // With rows that fill no batch, and batches that fill no step.
+    let data = points(101, &[6]);
+    check(world, "mlp", perceptron, adam, &data)?;
+    let clipped = || Optimizer::adamw(0.02, 0.01).clip_by_global_norm(0.5);
+    check(world, "clipped", perceptron, clipped, &data)?;
+    check(world, "cnn", pictures, adam, &points(101, &[8, 8, 1]))?;
+    let batches = Pipeline::rows(&data).shuffle(64, RandomKey::new(1)).batch(8);
+    check(world, "pipeline", perceptron, adam, &batches)?;
+    // Few rows of a large table, and most rows of a small one.
+    for things in [1000, 20] {
+        let table = || Table { things, rows: Embedding::new(things, 3), out: Dense::new(4) };
+        check(world, &format!("table of {things}"), table, adam, &data)?;
+        let sgd = || Optimizer::sgd(0.1);
+        check(world, &format!("sgd, table of {things}"), table, sgd, &data)?;
+    }
+    // Several batches on each rank: all ranks have the same.
+    let fit = Fit::new(3, 4).seed(5).accumulate(2).across(world);
+    let (history, own) = trained(&fit, perceptron, adam, &data)?;
+    assert_eq!(history.steps, 3 * (25 / 2 / world.size()) as u64);
+    let text: Vec<u8> = own.iter().flatten().flat_map(|bits| bits.to_le_bytes()).collect();
+    assert!(world.gather("test", &text).iter().all(|other| *other == text));
+    Ok(())
+}
+
+fn every_row_once(world: &World) -> Result<()> {
+    // Each row is its own number, so that what was seen can be counted.
+    let rows = 8 * 3 * world.size();
+    let x = tonnage::range(0i64, rows as i64, 1)?;
+    let data = Dataset::of((x.clone(), x))?;
+    let pipeline = Pipeline::rows(&data).shuffle(16, RandomKey::new(1)).batch(8);
+    let share =
+        tonnage::data::Share { rank: world.rank() as u64, ranks: world.size() as u64, batches: 1 };
+    let feeds: [&dyn Feed; 2] = [&data, &pipeline];
+    for feed in feeds {
+        for after in [0, world.size() as u64] {
+            let mut seen = vec![0u8; rows];
+            for batch in feed.epoch_of(share, 8, 1, 2, after)? {
+                batch?.0.to_vec::<i64>()?.iter().for_each(|row| seen[*row as usize] += 1);
+            }
+            let all = world.gather("test", &seen);
+            let times = |row: usize| all.iter().map(|seen| u32::from(seen[row])).sum::<u32>();
+            assert!((0..rows).all(|row| times(row) <= 1));
+            let count: u32 = (0..rows).map(times).sum();
+            assert_eq!(count as usize, rows - 8 * after as usize);
+        }
+    }
+    Ok(())
+}
+
+fn goes_on(world: &World) -> Result<()> {
+    let folder =
+        std::env::temp_dir().join(format!("tonnage-ranks-{}", std::os::unix::process::parent_id()));
+    let data = points(101, &[6]);
+    let fit = Fit::new(3, 8).seed(5);
+    let adam = || Optimizer::adam(0.02);
+    let whole = trained(&fit.clone().accumulate(world.size()), perceptron, adam, &data)?;
+    // One process begins, which is rank 0 alone; all go on, and rank 0 saves.
+    let saving = fit.checkpoints(Checkpoints::new(&folder), 0);
+    if world.rank() == 0 {
+        trained(&saving.clone().accumulate(world.size()).at_most(3), perceptron, adam, &data)?;
+    }
+    world.engine().barrier("test")?;
+    let here = trained(&saving.clone().across(world).resume(), perceptron, adam, &data)?;
+    assert_eq!(here.1, whole.1);
+    assert_eq!(here.0.position, whole.0.position);
+    world.engine().barrier("test")?;
+    if world.rank() == 0 {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    Ok(())
+}
+
+/// Rank 1 begins with something else. All say what the error is.
+fn differs(world: &World, program: &str) {
+    let is_other = world.rank() == 1;
+    let budget = match (program, is_other) {
+        ("budget", true) => "2MiB",
+        ("too small a budget", true) => "1KiB",
+        _ => "1MiB",
+    };
+    set_seed(if program == "seed" && is_other { 8 } else { 7 });
+    let (model, optimizer, data) = (perceptron(), Optimizer::adam(0.02), points(64, &[6]));
+    let fit = Fit::new(1, 8).budget(budget.parse().unwrap()).across(world);
+    let made = fit.run(&model, &optimizer, &data, loss, |_| Go::On);
+    println!("rank {}: {}", world.rank(), made.unwrap_err());
+}
+
+fn one_stops(world: &World) -> Result<()> {
+    let (model, optimizer, data) = (perceptron(), Optimizer::adam(0.02), points(320, &[6]));
+    let last = world.size() - 1;
+    let after = |told: &Progress| match world.rank() == last && told.position.step == 2 {
+        true => Go::Stop,
+        false => Go::On,
+    };
+    let history = Fit::new(9, 8).across(world).run(&model, &optimizer, &data, loss, after)?;
+    assert_eq!(history.position.step, 2);
+    Ok(())
+}
+
+/// Rank 1 has a NaN in its data, or sends itself a signal at its second step.
+fn goes_wrong(world: &World, program: &str) -> Result<History> {
+    world.set_timeout(Some(Duration::from_secs(2)));
+    let (model, optimizer, data) = (perceptron(), Optimizer::adam(0.02), points(320, &[6]));
+    let (x, y) = data.whole().clone();
+    let is_other = world.rank() == 1;
+    let x = if program == "NaN" && is_other { x.mul(f64::NAN)? } else { x };
+    let data = Dataset::of((x, y))?;
+    let after = |told: &Progress| {
+        if is_other && told.position.step == 2 {
+            let own = std::process::id().to_string();
+            Command::new("kill").args([program, &own]).status().unwrap();
+            // The signal is on its way.
+            std::thread::park();
+        }
+        Go::On
+    };
+    Fit::new(9, 8).across(world).run(&model, &optimizer, &data, loss, after)
+}
