@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import tonnage
+
+# Where the package under test lies: beside the sources there may be none that was built.
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(tonnage.__file__)))
 
 
 def run(*arguments, **environment):
@@ -44,7 +47,7 @@ MISSING = {
     "a name": ("import tensorflow as tf; tf.no_such_name", "AttributeError: module 'tonnage' has no attribute 'no_such_name'"),
     "a name that is meant": ("import tensorflow as tf; tf.nn.reLu", "did you mean 'relu'?"),
     "a module": ("import tensorflow.no_such_module", "ModuleNotFoundError: No module named 'tensorflow.no_such_module'"),
-    "an inner module": ("import tensorflow.python.framework.ops", "ModuleNotFoundError: No module named 'tensorflow.python.framework'"),
+    "an inner module": ("import tensorflow.python.framework.ops", "ModuleNotFoundError: No module named 'tensorflow.python.framework.ops'"),
     "an inner name": ("from tensorflow.python.ops import math_ops; math_ops.add", "of its inner modules what Keras uses"),
     "an internal name": ("import tensorflow as tf; tf.__internal__.dispatch", "has no attribute 'dispatch'"),
 }

@@ -6,7 +6,7 @@ from . import _tonnage as _t
 from ._complex import Complex as _Complex
 from ._shape import StandIn, TensorShape
 from ._notices import ignores as _ignores
-from .errors import InvalidArgumentError as _InvalidArgumentError
+from .errors import DataDecideError as _DataDecideError, InvalidArgumentError as _InvalidArgumentError
 
 
 def constant(value, dtype=None, shape=None, name="Const"):
@@ -401,6 +401,8 @@ def broadcast_dynamic_shape(shape_x, shape_y):
     x, y = (_t.to_tensor(s, None, None) for s in (shape_x, shape_y))
     if not x.is_symbolic and not y.is_symbolic:
         return _t.to_tensor(broadcast_static_shape([int(n) for n in x], [int(n) for n in y]).as_list(), x.dtype, None)
+    if None in (x.lengths[0], y.lengths[0]):
+        raise _DataDecideError("how many lengths a shape has")
     rank = max(x.lengths[0], y.lengths[0])
     x, y = (_t.concat([_t.fill([rank - s.lengths[0]], 1, s.dtype), s], 0) if s.lengths[0] < rank else s for s in (x, y))
     return _t.where_(x == 1, y, x)

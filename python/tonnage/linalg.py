@@ -163,10 +163,10 @@ def logdet(matrix, name=None):
 def qr(input, full_matrices=False, name=None):
     """An orthogonal matrix and an upper one."""
     input = _t.to_tensor(input, None, None)
-    rows, columns = input.lengths[-2:]
-    if not full_matrices or rows <= columns:
+    if not full_matrices or None not in input.lengths[-2:] and input.lengths[-2] <= input.lengths[-1]:
         return _t.qr(input)
     # With the unit matrix beside it there are columns for all directions.
+    rows, columns = _lengths_of(input)[-2:]
     unit = _t.broadcast_to(_t.eye([rows, rows], input.dtype), [*_lengths_of(input)[:-2], rows, rows])
     q, r = _t.qr(_t.concat([input, unit], -1))
     return q, r[..., :columns]
@@ -192,9 +192,9 @@ def svd(tensor, full_matrices=False, compute_uv=True, name=None):
 
 def _completed(basis):
     """Orthogonal columns, with more of them up to a square."""
-    count = basis.lengths[-1]
-    if basis.lengths[-2] == count:
+    if basis.lengths[-2] == basis.lengths[-1] is not None:
         return basis
+    count = _lengths_of(basis)[-1]
     return _t.concat([basis, qr(basis, full_matrices=True)[0][..., count:]], -1)
 
 

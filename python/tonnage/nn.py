@@ -373,16 +373,14 @@ class experimental:
 
     @staticmethod
     def stateless_dropout(x, rate, seed, rng_alg="auto_select", noise_shape=None, name=None):
-        """Dropout that the seed alone decides; see :func:`tf.random.stateless_uniform` on seeds that a function computes.
+        """Dropout that the seed alone decides.
 
         >>> tf.nn.experimental.stateless_dropout(tf.ones([3]), 0.0, seed=[1, 2]).numpy().tolist()
         [1.0, 1.0, 1.0]
         """
-        from .random import _given, stateless_uniform
+        from .random import stateless_uniform
 
         x = _t.to_tensor(x, None, None)
-        if noise_shape is None and _given(seed) is None:
-            return _t.dropout(x, float(rate))  # keeps a key for the gradient, not a mask
         return _dropped(x, rate, noise_shape, lambda shape: stateless_uniform(shape, seed, dtype=x.dtype, alg=rng_alg))
 
 

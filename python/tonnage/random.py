@@ -1,7 +1,4 @@
-"""``tf.random``: numbers that take no memory until they are written, the same on any number of threads.
-
-Decision on seeds that a function computes: ``docs/decisions/keras-over-tensorflow-names.md``.
-"""
+"""``tf.random``: numbers that take no memory until they are written, the same on any number of threads."""
 
 from . import _tonnage as _t
 from ._shape import TensorShape as _TensorShape, _lengths_of
@@ -11,8 +8,9 @@ _seeds = {"global": None, "count": 0}
 
 def set_seed(seed):
     """Lets all random numbers start again from a seed."""
-    _seeds["global"], _seeds["count"] = seed, 0
-    _t.set_seed(int(seed) & 0xFFFFFFFFFFFFFFFF)
+    number = int(seed)
+    _seeds["global"], _seeds["count"] = number, 0
+    _t.set_seed(number & 0xFFFFFFFFFFFFFFFF)
 
 
 def _seed(seed):
@@ -23,12 +21,6 @@ def _seed(seed):
         return None  # fresh ones each call; fixed ones are what the stateless ops are for
     _seeds["count"] += 1
     return [int(seed), int(_seeds["global"] or 0), _seeds["count"]]
-
-
-def _given(seed):
-    """A seed that is given. One that a function computes as it runs has no value while it is traced: then each call draws others, from where
-    ``set_seed`` started, so that a plan knows its random numbers by a key and none of them takes memory."""
-    return None if any(isinstance(part, _t.Tensor) and part.is_symbolic for part in (seed if isinstance(seed, (list, tuple)) else [seed])) else seed
 
 
 def _philox(alg):
@@ -116,13 +108,13 @@ def poisson(shape, lam, dtype="float32", seed=None, name=None):
 def stateless_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select"):
     """Numbers of the normal distribution that the seed alone decides."""
     _philox(alg)
-    return _scaled(_t.random_normal(shape, dtype, _given(seed)), mean, stddev)
+    return _scaled(_t.random_normal(shape, dtype, seed), mean, stddev)
 
 
 def stateless_truncated_normal(shape, seed, mean=0.0, stddev=1.0, dtype="float32", name=None, alg="auto_select"):
     """The same, none further than two deviations away."""
     _philox(alg)
-    return _scaled(_t.random_truncated_normal(shape, dtype, _given(seed)), mean, stddev)
+    return _scaled(_t.random_truncated_normal(shape, dtype, seed), mean, stddev)
 
 
 def stateless_uniform(shape, seed, minval=0, maxval=None, dtype="float32", name=None, alg="auto_select"):
@@ -133,18 +125,18 @@ def stateless_uniform(shape, seed, minval=0, maxval=None, dtype="float32", name=
     True
     """
     _philox(alg)
-    return _uniform(shape, minval, maxval, dtype, _given(seed))
+    return _uniform(shape, minval, maxval, dtype, seed)
 
 
 def stateless_categorical(logits, num_samples, seed, dtype="int64", name=None):
     """Classes, drawn by their logits and the seed alone."""
-    return _t.cast(_t.random_categorical(logits, int(num_samples), _given(seed)), dtype)
+    return _t.cast(_t.random_categorical(logits, int(num_samples), seed), dtype)
 
 
 def stateless_gamma(shape, seed, alpha, beta=None, dtype="float32", name=None):
     """Numbers of the gamma distribution that the seed alone decides."""
     alpha = _t.broadcast_to(_t.to_tensor(alpha, None, dtype), shape)
-    return _gamma([], alpha, beta, dtype, _given(seed))
+    return _gamma([], alpha, beta, dtype, seed)
 
 
 def stateless_binomial(shape, seed, counts, probs, output_dtype="int32", name=None):
@@ -161,7 +153,7 @@ def stateless_binomial(shape, seed, counts, probs, output_dtype="int32", name=No
 
         raise DataDecideError("how many tries a binomial number has")
     most = int(_t.reduce_max(counts, None, False)) if counts.shape.num_elements() else 0
-    tries = _t.random_uniform(0.0, 1.0, [most, *_lengths_of(counts)], "float32", _given(seed))
+    tries = _t.random_uniform(0.0, 1.0, [most, *_lengths_of(counts)], "float32", seed)
     numbers = _t.reshape(_t.count(0, 1, [most], "float32"), [most] + [1] * counts.ndim)
     done = _t.Op("logical_and", "logical_and", ["x", "y"])(tries < probs, numbers < counts)
     return _t.reduce_sum(_t.cast(done, output_dtype), 0, False)

@@ -29,6 +29,7 @@ pub fn kernel_of(op: &OpDef) -> Option<&'static KernelDef> {
         OpId::Pad => &shape::pad::PAD,
         OpId::Bitcast => &shape::bitcast::BITCAST,
         OpId::Roll => &shape::roll::ROLL,
+        OpId::RandomSeeded => &random::seeded::RANDOM_SEEDED,
         OpId::RandomGamma => &random::gamma::RANDOM_GAMMA,
         OpId::RandomPoisson => &random::poisson::RANDOM_POISSON,
         OpId::RandomCategorical => &random::categorical::RANDOM_CATEGORICAL,

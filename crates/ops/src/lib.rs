@@ -193,6 +193,7 @@ table! { ops {
     RandomTruncatedNormal = random::distribution::RANDOM_TRUNCATED_NORMAL,
     RandomBelow = random::below::RANDOM_BELOW,
     RandomBits = random::bits::RANDOM_BITS,
+    RandomSeeded = random::seeded::RANDOM_SEEDED,
     RandomGamma = random::gamma::RANDOM_GAMMA,
     RandomPoisson = random::poisson::RANDOM_POISSON,
     RandomCategorical = random::categorical::RANDOM_CATEGORICAL,

@@ -73,9 +73,9 @@ pub use ops::{
 };
 pub use part::{Axes, Part};
 pub use random::{
-    RandomKey, random_bernoulli, random_bits, random_categorical, random_gamma, random_int,
-    random_normal, random_permutation, random_poisson, random_shuffle, random_truncated_normal,
-    random_uniform, random_uniform_between, set_seed,
+    RandomKey, RandomSeed, random_bernoulli, random_bits, random_categorical, random_gamma,
+    random_int, random_normal, random_permutation, random_poisson, random_shuffle,
+    random_truncated_normal, random_uniform, random_uniform_between, set_seed,
 };
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use sharded::{Chunk, ChunkRows, Sharded};

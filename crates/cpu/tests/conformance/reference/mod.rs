@@ -178,6 +178,7 @@ const ALL: &[(&str, Reference)] = &[
     ("random_truncated_normal", random::truncated),
     ("random_below", random::below),
     ("random_bits", random::bits),
+    ("random_seeded", random::seeded),
     ("random_gamma", random::gamma),
     ("random_poisson", random::poisson),
     ("random_categorical", random::categorical),
