@@ -126,6 +126,103 @@ model.compile("sgd", "mse", steps_per_execution=3)
 model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(16), verbose=0)
 assert int(model.optimizer.iterations) == 4
 """,
+    "fit is planned as a whole, with a last batch of fewer rows": """
+from tonnage._as_tensorflow.models import _planned
+x, y = data(50, 3, 2)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4), keras.layers.Dropout(0.2), keras.layers.Dense(2)])
+model.compile("adam", "mse")
+rows = []
+class Look(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        [ran] = [f.last_run() for f in _planned(self.model.train_function) if f.last_run()]
+        rows.append(ran["predicted"])
+        assert ran["predicted"] == ran["used"] > 0
+with warnings.catch_warnings():
+    warnings.filterwarnings("error", message=".*op by op.*")
+    model.fit(x, y, batch_size=16, epochs=2, verbose=0, callbacks=[Look()])
+    model.evaluate(x, y, batch_size=16, verbose=0)
+    assert model.predict(x, batch_size=16, verbose=0).shape == (50, 2)
+assert len(rows) == 8 and rows[3] < rows[2], "each batch by its own plan"
+""",
+    "several steps at a time, where the last batch of a call has fewer rows": """
+x, y = data(40, 3, 1)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse", steps_per_execution=3)
+model.fit(x, y, batch_size=16, verbose=0)
+assert int(model.optimizer.iterations) == 3
+""",
+    "a model is planned before it runs": """
+import tonnage
+def check(model, batch, rows):
+    planned = tonnage.memory.plan(model, batch)
+    assert planned.peak == tonnage.memory.plan(model, rows).peak > 0
+    assert tonnage.memory.plan(model, 2 * rows).peak > planned.peak
+    assert "matmul" in tonnage.memory.explain(model, batch)
+x, y = data(8, 3, 2)
+inputs = keras.Input((3,))
+hidden = keras.layers.Dense(16, "relu")(inputs)
+check(keras.Model(inputs, hidden), (x,), 8)
+for losses, outputs, batch in [
+    ("mse", keras.layers.Dense(2)(hidden), (x, y)),
+    (keras.losses.SparseCategoricalCrossentropy(from_logits=True), keras.layers.Dense(5)(hidden), (x, np.zeros(8, "int32"))),
+    ({"a": "mse", "b": "sparse_categorical_crossentropy"},
+     {"a": keras.layers.Dense(2, name="a")(hidden), "b": keras.layers.Dense(3, "softmax", name="b")(hidden)}, (x, {"a": y, "b": np.zeros(8, "int32")})),
+]:
+    model = keras.Model(inputs, outputs)
+    model.compile("adam", losses)
+    before = [v.numpy().copy() for v in model.variables]
+    check(model, batch, 8)
+    assert all(np.array_equal(v, b) for v, b in zip(model.variables, before)), "nothing ran"
+    model.fit(*batch, verbose=0)
+most = tonnage.memory.max_batch(model, "256KiB")
+assert most > 1
+with tonnage.memory.budgeted("256KiB"):
+    assert tonnage.memory.plan(model, most).peak <= 256 * 1024
+    try:
+        tonnage.memory.plan(model, most + 1)
+    except tf.errors.ResourceExhaustedError:
+        pass
+    else:
+        raise AssertionError("one more fits")
+class Own(keras.Model):
+    def call(self, x):
+        return x
+try:
+    tonnage.memory.plan(Own(), 8)
+except ValueError as error:
+    assert "give (x, y) of arrays" in str(error)
+else:
+    raise AssertionError("its inputs are not known")
+""",
+    "fit within a budget, or not at all": """
+import tonnage
+from tonnage._as_tensorflow.models import _planned
+x, y = data(1200, 64, 4)
+def made():
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((64,)), *[keras.layers.Dense(64, "relu") for _ in range(6)], keras.layers.Dense(4)])
+    model.compile("sgd", "mse")
+    return model
+free, tight = made(), made()
+wanted = tonnage.memory.plan(free, 512).peak
+logs = free.fit(x, y, batch_size=512, verbose=0, shuffle=False, callbacks=[tonnage.memory.progress()]).history
+assert logs["bytes_peak"][0] >= logs["bytes_now"][0] > 0 and logs["bytes_predicted"][0] > 0
+budget = int(wanted * 0.8)
+with tonnage.memory.budgeted(budget):
+    history = tight.fit(x, y, batch_size=512, verbose=0, shuffle=False).history
+np.testing.assert_allclose(history["loss"], logs["loss"], rtol=1e-4)
+assert all(f.last_run()["predicted"] <= budget for f in _planned(tight.train_function) if f.last_run())
+before = [v.numpy().copy() for v in [*tight.variables, *tight.optimizer.variables]]
+try:
+    with tonnage.memory.budgeted("32KiB"):
+        tight.fit(x, y, batch_size=512, verbose=0)
+except tf.errors.ResourceExhaustedError as error:
+    assert "the least that would do" in str(error)
+else:
+    raise AssertionError("it cannot fit")
+assert all(np.array_equal(v, b) for v, b in zip([*tight.variables, *tight.optimizer.variables], before))
+tight.fit(x, y, batch_size=512, verbose=0)
+""",
     "tf.keras is Keras": """
 from tensorflow.keras import layers
 import tensorflow.keras.optimizers as optimizers
