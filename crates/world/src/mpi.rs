@@ -232,9 +232,6 @@ impl Mpi {
     }
 }
 
-/// Who is asked now and then while a transfer is not done: how long it has taken, and who says which ranks are late.
-type Waiting<'a> = dyn FnMut(Duration, &dyn Fn() -> Vec<usize>) + 'a;
-
 impl Running {
     pub fn rank(&self) -> usize {
         self.rank
