@@ -5,6 +5,7 @@ mod common;
 
 mod effect_gradients;
 mod factors;
+mod infinite_slopes;
 mod large_logits;
 mod loop_gradients;
 mod loop_residuals;
