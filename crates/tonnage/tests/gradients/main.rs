@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod data_sizes;
 mod effect_gradients;
 mod factors;
 mod infinite_slopes;
