@@ -111,6 +111,14 @@ DIFFERENT = {
         [Node("v7", "scanned", "tf.foldr(f1, v1)", [Body(
             "f1", ["v3", "v4"], [Node("v5", "sign", "tf.math.sign(v3)"), Node("v6", "atan2", "tf.math.atan2(v4, v5)")], ["v6"])])],
         "v7"),
+    "quantile of a subnormal number": (
+        {"v1": np.array([-1e-40, 1e-40, 1e-45, 0, -0.0, 0.5], "float32")}, [Node("v2", "ndtri", "tf.math.ndtri(v1)")], "v2"),
+    # After three iterations one of two neighbouring numbers is whole, and which one differs.
+    "a pole that one rounding decides": (
+        {"v1": np.array([-1827.9853515625, -1827.9833984375], "float32")},
+        [Node("v7", "until", "tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, f1(s)), [tf.constant(0), v1])[1]", [Body(
+            "f1", ["v3"], [Node("v5", "lgamma", "tf.math.lgamma(v3)")], ["v5"])])],
+        "v7"),
     "slope at a subnormal number": (
         {"v1": np.array([1e-39, 2, 0.1], "float32")}, [Node("v2", "relu6", "tf.nn.relu6(v1)")], "v2"),
 }
