@@ -55,10 +55,11 @@ def _ordinal(x):
 
 
 def _sign(x):
-    """TensorFlow's drops the sign of a zero."""
+    """TensorFlow's drops the sign of a zero, and those of subnormal numbers."""
     if not x.dtype.is_floating:
         return tensorflow.sign(x)
-    return tensorflow.where(_ordinal(x) == 0, x, tensorflow.sign(x))
+    places = _ordinal(x)
+    return tensorflow.where((places == 0) | tensorflow.math.is_nan(x), x, tensorflow.cast(tensorflow.sign(places), x.dtype))
 
 
 def _ndtri(x):
