@@ -55,10 +55,22 @@ def _ordinal(x):
 
 
 def _sign(x):
-    """TensorFlow's drops the sign of a zero."""
+    """TensorFlow's drops the sign of a zero, and those of subnormal numbers."""
     if not x.dtype.is_floating:
         return tensorflow.sign(x)
-    return tensorflow.where(_ordinal(x) == 0, x, tensorflow.sign(x))
+    places = _ordinal(x)
+    return tensorflow.where((places == 0) | tensorflow.math.is_nan(x), x, tensorflow.cast(tensorflow.sign(places), x.dtype))
+
+
+def _ndtri(x):
+    """TensorFlow reads subnormal numbers as zeros, whose quantile is infinite; float64 has room for those of float32."""
+    made = tensorflow.math.ndtri(x)
+    if x.dtype != tensorflow.float32:
+        return made
+    places = _ordinal(x)
+    subnormal = (places != 0) & (tensorflow.abs(places) < 1 << 23)
+    wide = tensorflow.math.ndtri(tensorflow.cast(places, "float64") * 2.0**-149)
+    return tensorflow.where(subnormal, tensorflow.cast(wide, x.dtype), made)
 
 
 def _extreme_of_places(scatter, neutral):
@@ -135,6 +147,7 @@ _math = _Namespace(tensorflow.math, {
     "digamma": _limited(tensorflow.math.digamma, {0.0: -np.inf}),
     "erfinv": _erfinv,
     "sign": _sign,
+    "ndtri": _ndtri,
     "cumulative_logsumexp": _cumulative_logsumexp,
     "top_k": _top_k,
 })
@@ -158,4 +171,4 @@ NAMESPACE = _Namespace(tensorflow, {
 })
 # The ops of programs whose functions are written another way.
 OPS = {"erf", "digamma", "erfinv", "cumulative_logsumexp", "gelu", "silu", "softsign", "normalized", "linspace", "cast", "sort",
-       "argsort", "top_k", "sign", "tensor_scatter"}
+       "argsort", "top_k", "sign", "tensor_scatter", "ndtri"}

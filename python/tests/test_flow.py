@@ -157,6 +157,9 @@ SIZES_OF_DATA = [
     (lambda n: tf.range(6)[:n], [0, 1, 2]),
     (lambda n: tf.reshape(tf.range(6), [n, -1])[:, 0], [0, 2, 4]),
     (lambda n: tf.repeat(tf.constant([5, 6]), n), [5, 5, 5, 6, 6, 6]),
+    (lambda n: tf.repeat(tf.constant([5, 6]), tf.stack([n, 1])), [5, 5, 5, 6]),
+    (lambda n: tf.repeat(*tf.unique_with_counts(tf.stack([7, n, n, 7, 7]))[::2]), [7, 7, 7, 3, 3]),
+    (lambda n: tf.repeat(tf.constant([[5, 6]]), tf.boolean_mask([n, 1], [True, True]), axis=1), [[5, 5, 5, 6]]),
     (lambda n: tf.tile(tf.constant([5]), [n]), [5, 5, 5]),
     (lambda n: tf.argmax(tf.one_hot(tf.constant([1, 2]), n), 1), [1, 2]),
 ]

@@ -65,9 +65,9 @@ def test_subnormal_numbers_are_sorted_by_their_size(dtype, direction):
 
 
 def test_a_zero_has_its_sign():
-    given = np.array([-0.0, 0.0, -3, 2, np.nan], "float32")
+    given = np.array([-0.0, 0.0, -3, 2, np.nan, 1e-40, -1e-40, -np.inf], "float32")
     for made in (NAMESPACE.sign(tensorflow.constant(given)), NAMESPACE.math.sign(tensorflow.constant(given))):
-        np.testing.assert_array_equal(made, [0, 0, -1, 1, np.nan])
+        np.testing.assert_array_equal(made, [0, 0, -1, 1, np.nan, 1, -1, -1])
         assert np.signbit(made)[:4].tolist() == [True, False, True, False]
     assert NAMESPACE.sign(tensorflow.constant([-2, 0])).numpy().tolist() == [-1, 0]
 
@@ -110,6 +110,19 @@ DIFFERENT = {
         {"v1": np.array([[-0.0, 1], [-0.0, 1], [-0.0, 1]], "float32")},
         [Node("v7", "scanned", "tf.foldr(f1, v1)", [Body(
             "f1", ["v3", "v4"], [Node("v5", "sign", "tf.math.sign(v3)"), Node("v6", "atan2", "tf.math.atan2(v4, v5)")], ["v6"])])],
+        "v7"),
+    "sign of a subnormal number": (
+        {"v1": np.array([1e-40, -1e-40, 3], "float32")},
+        [Node("v7", "branched", "tf.cond(tf.reduce_sum(v1) > 0.5, lambda: f1(v1), lambda: f2(v1))", [
+            Body("f1", ["v3"], [Node("v5", "sign", "tf.math.sign(v3)")], ["v5"]), Body("f2", ["v4"], [], ["v4"])])],
+        "v7"),
+    "quantile of a subnormal number": (
+        {"v1": np.array([-1e-40, 1e-40, 1e-45, 0, -0.0, 0.5], "float32")}, [Node("v2", "ndtri", "tf.math.ndtri(v1)")], "v2"),
+    # After three iterations one of two neighbouring numbers is whole, and which one differs.
+    "a pole that one rounding decides": (
+        {"v1": np.array([-1827.9853515625, -1827.9833984375], "float32")},
+        [Node("v7", "until", "tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, f1(s)), [tf.constant(0), v1])[1]", [Body(
+            "f1", ["v3"], [Node("v5", "lgamma", "tf.math.lgamma(v3)")], ["v5"])])],
         "v7"),
     "slope at a subnormal number": (
         {"v1": np.array([1e-39, 2, 0.1], "float32")}, [Node("v2", "relu6", "tf.nn.relu6(v1)")], "v2"),

@@ -335,9 +335,14 @@ def repeat(input, repeats, axis=None, name=None):
     if axis is None:
         input, axis = _t.reshape(input, [-1]), 0
     if isinstance(repeats, (list, tuple)) or getattr(repeats, "ndim", 0):
-        if _t.to_tensor(repeats, None, None).ndim != 1:
+        counts = _t.to_tensor(repeats, None, None)
+        if counts.ndim != 1:
             raise _InvalidArgumentError(None, None, f"repeat: counts stand in one row, not as {repeats}")
-        counts = [int(n) for n in repeats]
+        if counts.is_symbolic:
+            from .errors import DataDecideError
+
+            raise DataDecideError("how often `repeat` repeats")
+        counts = [int(n) for n in counts.numpy()]
         if min(counts, default=0) < 0:
             raise _InvalidArgumentError(None, None, f"repeat: counts of at least 0 are needed, not {counts}")
         length = _length("repeat", input, int(axis))

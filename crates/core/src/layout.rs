@@ -3,6 +3,8 @@
 //! Views (transposes, slices, broadcasts) are new layouts over the same bytes. Everything here
 //! counts elements, not bytes, and is concrete: symbols are gone before a layout exists.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 
 use crate::heap::{Heap, Seen};
@@ -149,6 +151,26 @@ impl Layout {
     pub fn position(&self, index: &[usize]) -> usize {
         let step: isize = index.iter().zip(&self.strides).map(|(i, s)| *i as isize * s).sum();
         (self.offset as isize + step) as usize
+    }
+
+    /// Positions from the first element to behind the last one, in the order of memory.
+    ///
+    /// ```
+    /// # use tonnage_core::layout::Layout;
+    /// let rows = Layout { sizes: [2, 3].into(), strides: [-10, 1].into_iter().collect(), offset: 15 };
+    /// assert_eq!(rows.window(), 5..18);
+    /// assert_eq!(Layout::contiguous([0, 3]).window(), 0..0);
+    /// ```
+    pub fn window(&self) -> Range<usize> {
+        if self.sizes.contains(&0) {
+            return 0..0;
+        }
+        let (mut first, mut last) = (self.offset, self.offset);
+        for (size, stride) in self.sizes.iter().zip(&self.strides) {
+            let far = (size - 1) * stride.unsigned_abs();
+            if *stride < 0 { first -= far } else { last += far }
+        }
+        first..last + 1
     }
 
     /// Calls `visit` with the position of every element, in logical order.

@@ -6,7 +6,7 @@ use tonnage_core::row::{Call, Lower, Mem};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, OpDef, Scalar};
 use tonnage_ops::tile::{TileLimits, domain};
-use tonnage_plan::{Machine, Target};
+use tonnage_plan::{Machine, Space, Target, TileRun};
 
 use crate::index::rows_in_parts;
 use crate::table::kernel_of;
@@ -85,6 +85,18 @@ impl Target for CpuTarget {
             (Lower::Tile(_), None) => self.program_scratch(op, call),
             _ => Bytes::ZERO,
         }
+    }
+
+    fn spill_space(&self) -> Space {
+        Space::Disk
+    }
+
+    fn host_scratch(&self, _: &OpDef, _: &Call) -> Option<Bytes> {
+        None
+    }
+
+    fn host_tile_scratch(&self, _: &TileRun) -> Option<Bytes> {
+        None
     }
 
     fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes {

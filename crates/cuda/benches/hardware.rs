@@ -4,11 +4,16 @@ use std::time::Instant;
 
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
+use tonnage_core::row::OpDef;
 use tonnage_core::tile::{Prim, Reduction, TileProgram};
-use tonnage_core::{DType, Device};
+use tonnage_core::{Attrs, DType, Device, Scalar};
 use tonnage_cuda::driver::{Gpu, list};
-use tonnage_cuda::emit::{self, Operand};
+use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::product::Product;
+use tonnage_ops::nn::norm::layer::LAYER_NORM;
+use tonnage_ops::nn::softmax::log::LOG_SOFTMAX;
+use tonnage_ops::nn::softmax::plain::SOFTMAX;
+use tonnage_ops::nn::softmax::plain_grad::SOFTMAX_GRAD;
 
 /// Elements of the large tensors: 1 GiB of f32.
 const ELEMENTS: usize = 1 << 28;
@@ -139,6 +144,34 @@ fn run_all() -> Result<()> {
         &[Operand::Memory(source(x), &rows)],
         bytes,
     )?;
+    let over_rows =
+        |op: &'static OpDef, attrs: &Attrs, inputs: usize, moved: usize| -> Result<()> {
+            let vector = Layout::contiguous(&[ROW][..]);
+            let layouts = [&rows, if inputs == 2 { &rows } else { &vector }, &vector];
+            let operands: Vec<(Operand, DType)> = layouts[..inputs]
+                .iter()
+                .map(|layout| (Operand::Memory(source(x), layout), DType::F32))
+                .collect();
+            let (sizes, outputs) = (&rows.sizes[..], &[source(y)][..]);
+            let call = OpCall { op, attrs, operands: &operands, sizes, outputs };
+            let Some(launch) = emit::launch_op(&call)? else { return Ok(()) };
+            gpu.launch(&launch)?;
+            gpu.wait()?;
+            let start = Instant::now();
+            for _ in 0..20 {
+                gpu.launch(&launch)?;
+            }
+            gpu.wait()?;
+            let seconds = start.elapsed().as_secs_f64() / 20.0;
+            let (name, rate) = (op.name, moved as f64 / seconds / 1e12);
+            println!("{name:24} {:9.1} us  {rate:6.2} TB/s", seconds * 1e6);
+            Ok(())
+        };
+    let norm = Attrs::Normalize { epsilon: Scalar::Float(1e-5), centered: true, groups: 1 };
+    over_rows(&SOFTMAX, &Attrs::None, 1, 2 * bytes)?;
+    over_rows(&LOG_SOFTMAX, &Attrs::None, 1, 2 * bytes)?;
+    over_rows(&SOFTMAX_GRAD, &Attrs::None, 2, 3 * bytes)?;
+    over_rows(&LAYER_NORM, &norm, 3, 2 * bytes)?;
     let multiply = |name: &str, dtype: DType, n: usize| -> Result<()> {
         let layout = Layout::contiguous(&[n, n][..]);
         let product = Product::of(dtype, (&layout, false), (&layout, false), &[n, n]);

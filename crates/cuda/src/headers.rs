@@ -33,4 +33,5 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("random.cuh", include_str!("../kernels/random.cuh")),
     ("prim.cuh", include_str!("../kernels/prim.cuh")),
     ("tile.cuh", include_str!("../kernels/tile.cuh")),
+    ("rows.cuh", include_str!("../kernels/rows.cuh")),
 ];

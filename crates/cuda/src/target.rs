@@ -1,13 +1,14 @@
 //! What an NVIDIA GPU tells the planner: data and pure functions, so that a run is sized before the card is rented.
 
 use tonnage_core::layout::Layout;
+use tonnage_core::recipe::Generator;
 use tonnage_core::row::Call;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, OpDef, Scalar, TensorType};
 use tonnage_ops::OpId;
 use tonnage_ops::linalg::matmul::{MATMUL, transposes};
 use tonnage_ops::tile::TileLimits;
-use tonnage_plan::{Machine, Target};
+use tonnage_plan::{Machine, SharedTarget, Space, Target, TileRead, TileRun};
 
 use crate::driver::GpuInfo;
 use crate::emit;
@@ -36,37 +37,43 @@ pub fn block(bytes: Bytes) -> Bytes {
 pub struct CudaTarget {
     name: String,
     machine: Machine,
+    /// The CPU beside it, which runs what it has no kernel for.
+    host: SharedTarget,
 }
 
 impl CudaTarget {
     /// That of a GPU that is there, with the rates of the known card that is most like it.
-    pub fn of(info: &GpuInfo) -> CudaTarget {
+    pub fn of(info: &GpuInfo, host: SharedTarget) -> CudaTarget {
         let multiprocessors = f64::from(info.multiprocessors);
         // f32 on the plain units: 128 a multiprocessor, two operations each, at about 1.7 GHz.
         let flops = multiprocessors * 128.0 * 2.0 * 1.7e9;
         let known = CudaTarget::named(
             &info.name.to_lowercase().replace("nvidia", "").replace([' ', '-'], ""),
+            host.clone(),
         );
         let bytes = known.map_or(1e12, |known| known.machine.bytes);
-        CudaTarget { name: info.name.clone(), machine: machine(flops, bytes) }
+        CudaTarget { name: info.name.clone(), machine: machine(flops, bytes), host }
     }
 
-    /// That of a card by its name, `h200`, `a100` or `rtx4090`; nothing where none is known.
+    /// That of a card by its name, `h200`, `a100` or `rtx4090`, beside a CPU; nothing where none is known.
     ///
     /// ```
+    /// use std::sync::Arc;
     /// use tonnage_cuda::target::CudaTarget;
-    /// use tonnage_plan::Target;
-    /// assert_eq!(CudaTarget::named("h200").map(|card| card.name()), Some("NVIDIA H200".to_string()));
-    /// assert!(CudaTarget::named("abacus").is_none());
+    /// use tonnage_plan::{DescribedTarget, SharedTarget, Target};
+    /// let cpu: SharedTarget = Arc::new(DescribedTarget::default());
+    /// let card = CudaTarget::named("h200", cpu.clone());
+    /// assert_eq!(card.map(|card| card.name()), Some("NVIDIA H200".to_string()));
+    /// assert!(CudaTarget::named("abacus", cpu).is_none());
     /// ```
-    pub fn named(name: &str) -> Option<CudaTarget> {
+    pub fn named(name: &str, host: SharedTarget) -> Option<CudaTarget> {
         let (name, flops, bytes) = match name {
             "h200" => ("NVIDIA H200", 60e12, 4.3e12),
             "a100" => ("NVIDIA A100", 19e12, 1.9e12),
             "rtx4090" => ("NVIDIA GeForce RTX 4090", 80e12, 0.95e12),
             _ => return None,
         };
-        Some(CudaTarget { name: name.to_string(), machine: machine(flops, bytes) })
+        Some(CudaTarget { name: name.to_string(), machine: machine(flops, bytes), host })
     }
 }
 
@@ -111,6 +118,26 @@ impl Target for CudaTarget {
             true => product_of(call).map_or(Bytes::ZERO, |product| product.workspace()),
             false => Bytes::ZERO,
         }
+    }
+
+    fn spill_space(&self) -> Space {
+        Space::Host
+    }
+
+    fn host_scratch(&self, op: &OpDef, call: &Call) -> Option<Bytes> {
+        let multiplies = op.id == OpId::Matmul as u16 && product_of(call).is_some();
+        let dtype = call.inputs.first().map(|ty| ty.dtype);
+        let generated = dtype.is_some_and(|dtype| emit::has_kernel(op, call.attrs, dtype));
+        (!multiplies && !generated).then(|| self.host.scratch(op, call, &[]))
+    }
+
+    fn host_tile_scratch(&self, run: &TileRun) -> Option<Bytes> {
+        // The GPU reads no files.
+        let reads_file = run
+            .reads
+            .iter()
+            .any(|read| matches!(read, TileRead::Generator(Generator::Stored { .. }, _)));
+        reads_file.then(|| self.host.tile_scratch(&run.program, &run.domain))
     }
 
     fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes {

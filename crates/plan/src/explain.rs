@@ -27,8 +27,12 @@ pub struct Explanation {
     pub small_results: Bytes,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.
     pub is_bound: bool,
-    /// What is written to a file and read back.
+    /// The device that it was planned for, where that is not the host.
+    pub device: Option<String>,
+    /// What is spilled and read back.
     pub spilled: Bytes,
+    /// Of a plan for a device: what it obtains of host memory, for what it spills and for steps that pass through there.
+    pub host: Bytes,
     /// What is read from tensors that stay in their files.
     pub reads: Bytes,
     /// What is written to files that hold variables.
@@ -94,8 +98,10 @@ pub struct StepLine {
     pub memory: StepMemory,
     /// Why it does not work in place although its row would allow it: which input, and why.
     pub refused: Vec<(usize, Refusal)>,
-    /// Bytes that begin here, workspace included; of a step that spills: bytes that go to the file.
+    /// Bytes that begin here, workspace included; of a step that spills: bytes that are spilled.
     pub bytes: Bytes,
+    /// Of a step that runs on the host for a device: what that takes of host memory.
+    pub staging: Option<Bytes>,
     /// What it keeps busy.
     pub lane: Lane,
     /// Bytes that live in the arena while it runs.
@@ -219,7 +225,9 @@ impl Plan {
             bound: self.bound,
             small_results: self.own_outputs(),
             is_bound: self.is_bound,
+            device: (self.target.spill_space() != Space::Disk).then(|| self.target.name()),
             spilled: self.spilled(),
+            host: self.host_bytes(),
             reads: self.reads(),
             writes: self.writes(),
             disk: self.on_disk(),
@@ -261,7 +269,8 @@ impl Plan {
                 StepMemory::Spills => step.writes.iter().map(|id| self.bytes_of(*id)).sum(),
                 _ => step.begins.iter().map(|b| self.buffers[b.0].bytes).sum(),
             },
-            lane: step.lane(),
+            staging: step.staging,
+            lane: step.lane(self.target.spill_space()),
             live: step.live,
             source: node.map(|n| n.source),
             layer: node.and_then(|n| n.source.layer()),

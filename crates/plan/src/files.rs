@@ -5,19 +5,35 @@
 
 use std::sync::Arc;
 
-use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::layout::Layout;
 use tonnage_core::looping::Loop;
 use tonnage_core::recipe::{Generator, Recipe};
 use tonnage_core::row::Mem;
+use tonnage_core::{Bytes, DType};
 use tonnage_ops::index::rows::puts_rows;
 
 use crate::budget::Machine;
 use crate::loops::{LoopPlan, Sliced};
 use crate::place::{InputSpec, Planner};
-use crate::plan::{At, FileValuePlan, Plan, Run, Step, StepMemory, Streamed, TileRead, TileRun};
+use crate::plan::{At, Plan, Run, Step, StepMemory, Streamed, TileRead, TileRun};
+
+/// A value that goes to a file and outlives the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileValuePlan {
+    /// How many elements.
+    pub count: usize,
+    /// Of what.
+    pub dtype: DType,
+}
+
+impl FileValuePlan {
+    /// What it takes in its file.
+    pub fn bytes(&self) -> Bytes {
+        Bytes::of(self.count * self.dtype.size())
+    }
+}
 
 /// An input that a step's kernel reads from a file as it goes.
 #[derive(Debug, Clone)]

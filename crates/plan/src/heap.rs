@@ -3,11 +3,12 @@
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 
+use crate::files::FileValuePlan;
 use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateSource};
 use crate::place::InputSpec;
 use crate::plan::{
-    At, BranchPlan, BufferId, BufferPlan, FileValuePlan, KernelCall, OutputPlan, Placed, Plan, Run,
-    Step, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, KernelCall, OutputPlan, Placed, Plan, Run, Step,
+    TileRead, TileRun,
 };
 
 impl Plan {

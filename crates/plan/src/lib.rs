@@ -7,7 +7,7 @@
 //! its own), and puts the plan together, or tells what it takes at least; `view` plans views and descriptions,
 //! `tile` what is elementwise, `kernel` kernels, `files` what goes to files; `region` plans branches, and `looping`
 //! loops, with `rows` for what each iteration sees of an input, `copy` for what loops start from, and [`schedule`]
-//! for what their gradients checkpoint; `transfer` what goes to the spill file and back; `arena` packs the buffers
+//! for what their gradients checkpoint; `transfer` what is spilled and brought back, `staging` what a device's steps take of host memory; `arena` packs the buffers
 //! by [`offsets`]; [`Plan`] is the result, `loops` its loops, and `explain` says it as data, `saved` what is saved
 //! for the backward pass, `suggest` what could be changed and what that would save. `budget` plans the same graph
 //! in less memory for more time.
@@ -36,6 +36,7 @@ mod rewrite;
 mod rows;
 mod saved;
 pub mod schedule;
+mod staging;
 mod suggest;
 mod target;
 mod tile;
@@ -44,15 +45,16 @@ mod view;
 
 pub use budget::{Allowed, Fitted, Frontier, Machine, Price};
 pub use explain::{Explanation, LoopGradLine, Share, SourceShare, StepLine};
-pub use files::StreamedInput;
+pub use files::{FileValuePlan, StreamedInput};
 pub use loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateFilePlan, StateSource};
 pub use lower::{lower, lower_with_residuals};
 pub use place::{InputSpec, PlanOptions, plan};
 pub use plan::{
-    At, BranchPlan, BufferId, BufferPlan, FileValuePlan, KernelCall, Lane, OutputPlan, Placed,
-    Plan, Refusal, Run, Space, Step, StepMemory, Streamed, TileRead, TileRun,
+    At, BranchPlan, BufferId, BufferPlan, KernelCall, Lane, OutputPlan, Placed, Plan, Refusal, Run,
+    Space, Step, StepMemory, Streamed, TileRead, TileRun,
 };
 pub use rewrite::{Rewrite, rewrite};
+pub use staging::staged_range;
 pub use suggest::{Change, Suggestion};
 pub use target::{DescribedTarget, SharedTarget, Target};
 pub use tile::{materialize as write_out, ready as tile_run};

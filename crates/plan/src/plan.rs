@@ -8,10 +8,10 @@ use tonnage_core::recipe::{Generator, Key, Recipe};
 use tonnage_core::row::{Cost, Transfer};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Form, TileProgram};
-use tonnage_core::{Bytes, DType, Graph, Kind, Source, ValueId};
+use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
 use crate::budget::Fitted;
-use crate::files::StreamedInput;
+use crate::files::{FileValuePlan, StreamedInput};
 use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, StateFilePlan};
 use crate::place::InputSpec;
 use crate::target::SharedTarget;
@@ -56,7 +56,9 @@ impl Placed {
 pub enum Space {
     /// The arena.
     Memory,
-    /// The call's spill file.
+    /// Host memory: what a device spills.
+    Host,
+    /// The call's spill file: what the host spills.
     Disk,
 }
 
@@ -64,13 +66,15 @@ pub enum Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// The processor.
+    /// The processor, or the device's.
     Compute,
+    /// The link between a device and host memory.
+    Copies,
     /// The spill file.
     Disk,
 }
 
-/// A buffer of the arena, or of the spill file.
+/// A buffer of the arena, or of what is spilled.
 #[derive(Debug, Clone)]
 pub struct BufferPlan {
     /// Where it is.
@@ -136,22 +140,6 @@ impl OutputPlan {
     }
 }
 
-/// A value that goes to a file and outlives the call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileValuePlan {
-    /// How many elements.
-    pub count: usize,
-    /// Of what.
-    pub dtype: DType,
-}
-
-impl FileValuePlan {
-    /// What it takes in its file.
-    pub fn bytes(&self) -> Bytes {
-        Bytes::of(self.count * self.dtype.size())
-    }
-}
-
 /// What a step does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -170,11 +158,11 @@ pub enum StepMemory {
     ToFile,
     /// Writes straight where the result will live.
     Output,
-    /// Begins to write a value to the spill file.
+    /// Begins to spill a value.
     Spills,
-    /// New bytes, which begin to be filled from the spill file.
+    /// New bytes, which begin to be filled with what was spilled.
     ReadsBack,
-    /// Waits for the disk lane.
+    /// Waits for the lane that spills.
     Waits,
 }
 
@@ -277,7 +265,7 @@ pub enum Run {
     Loop(Box<LoopPlan>),
     /// The gradient of a loop.
     LoopGrad(Box<LoopGradPlan>),
-    /// To the spill file, or back.
+    /// To where values are spilled, or back.
     Transfer(Transfer),
     /// A tile program whose result goes to a file, a piece at a time.
     ToFile {
@@ -319,6 +307,9 @@ pub struct Step {
     pub ends: Vec<BufferId>,
     /// Workspace.
     pub scratch: Option<BufferId>,
+    /// Of a step that runs on the host for a device that has no kernel for it: host memory for what it reads and makes, and for its
+    /// workspace there.
+    pub staging: Option<Bytes>,
     /// Whether sizes that the data decide are involved: layouts are known at run time alone.
     pub dynamic: bool,
     /// Bytes that live in the arena while it runs.
@@ -337,10 +328,11 @@ pub struct Step {
 pub type Streamed = SmallVec<[StreamedInput; 1]>;
 
 impl Step {
-    /// What it keeps busy.
-    pub fn lane(&self) -> Lane {
-        match self.run {
-            Run::Transfer(Transfer::Write | Transfer::Read) => Lane::Disk,
+    /// What it keeps busy, of a plan that spills to that space.
+    pub(crate) fn lane(&self, spills_to: Space) -> Lane {
+        match (&self.run, spills_to) {
+            (Run::Transfer(Transfer::Write | Transfer::Read), Space::Disk) => Lane::Disk,
+            (Run::Transfer(Transfer::Write | Transfer::Read), _) => Lane::Copies,
             _ => Lane::Compute,
         }
     }
@@ -428,6 +420,8 @@ pub struct Plan {
     pub bound: Bytes,
     /// How long the spill file is; nothing where there is none.
     pub disk: Bytes,
+    /// Host memory for what a device spills; nothing where it is the host's plan.
+    pub host_spill: Bytes,
     /// What goes to files and outlives the call.
     pub file_values: Vec<FileValuePlan>,
     /// Which inputs are written: variables, and arguments that were given up.
@@ -467,7 +461,7 @@ impl Plan {
             .try_fold(0u64, |sum, step| Some(sum.saturating_add(step.recomputed_iterations()?)))
     }
 
-    /// What a call writes to spill files, and reads back: the most, where branches or a loop's condition decide;
+    /// What a call spills, and reads back: the most, where branches or a loop's condition decide;
     /// without the states of loops that only the data end.
     pub fn spilled(&self) -> Bytes {
         let mut states = Bytes::ZERO;
@@ -475,8 +469,8 @@ impl Plan {
             states += file.bytes().and_then(|len| len.checked_mul(times)).unwrap_or(Bytes::ZERO);
         };
         self.steps.iter().for_each(|step| step.state_files(1, &mut add));
-        let disk = self.buffers.iter().filter(|b| b.space == Space::Disk);
-        disk.map(|b| b.bytes).sum::<Bytes>() + states
+        let spilled = self.buffers.iter().filter(|b| b.space != Space::Memory);
+        spilled.map(|b| b.bytes).sum::<Bytes>() + states
     }
 
     /// How long its spill files are, those of loops' states included, as far as that is known.

@@ -26,9 +26,10 @@ impl fmt::Display for Plan {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bound = if self.is_bound { " (a bound: data decide)" } else { "" };
+        let on = self.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
         writeln!(
             f,
-            "peak {}: inputs {}, arena {}, small results {}{bound}",
+            "peak {}{on}: inputs {}, arena {}, small results {}{bound}",
             self.peak, self.inputs, self.arena, self.small_results,
         )?;
         if let Some(fitted) = &self.fitted {
@@ -36,7 +37,25 @@ impl fmt::Display for Explanation {
         }
         if !self.spilled.is_zero() {
             let (spilled, disk) = (self.spilled, self.disk);
-            writeln!(f, "spills {spilled} to a file of {disk}, and reads it back")?;
+            match disk.is_zero() {
+                true => writeln!(f, "spills {spilled} to host memory, and reads it back")?,
+                false => writeln!(f, "spills {spilled} to a file of {disk}, and reads it back")?,
+            }
+        }
+        if !self.host.is_zero() {
+            writeln!(f, "takes {} of host memory", self.host)?;
+        }
+        let on_host = || self.steps.iter().filter_map(|step| Some((step.op, step.staging?)));
+        if on_host().next().is_some() {
+            let mut ops: Vec<&str> = on_host().map(|(op, _)| op).collect();
+            ops.sort_unstable();
+            ops.dedup();
+            let (count, bytes) =
+                (on_host().count(), on_host().map(|(_, bytes)| bytes).sum::<Bytes>());
+            let steps = if count == 1 { "step runs" } else { "steps run" };
+            let line =
+                format!("{count} {steps} on the host, through {bytes} in all: {}", ops.join(", "));
+            writeln!(f, "{}", wrapped(&line))?;
         }
         if !self.reads.is_zero() {
             writeln!(f, "reads {} from files that tensors stay in", self.reads)?;

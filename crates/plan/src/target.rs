@@ -14,6 +14,7 @@ use tonnage_core::{Attrs, Bytes, OpDef, Scalar};
 use tonnage_ops::tile::TileLimits;
 
 use crate::budget::Machine;
+use crate::plan::{Space, TileRun};
 
 /// A device, as far as plans depend on it.
 pub trait Target: fmt::Debug + Send + Sync {
@@ -36,6 +37,16 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// Workspace of one call of an op; `stored` says where inputs lie outside of memory, in the order of the inputs, and is empty
     /// where none does.
     fn scratch(&self, op: &OpDef, call: &Call, stored: &[Option<&Layout>]) -> Bytes;
+
+    /// Where values wait that a plan spills: in a file, or of a device in host memory.
+    fn spill_space(&self) -> Space;
+
+    /// Workspace in host memory of one call of an op that a device leaves to the host, because it has no kernel for it; `None` where
+    /// it runs the op itself.
+    fn host_scratch(&self, op: &OpDef, call: &Call) -> Option<Bytes>;
+
+    /// The same for a tile program.
+    fn host_tile_scratch(&self, run: &TileRun) -> Option<Bytes>;
 
     /// Workspace of a tile program over a domain.
     fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes;
@@ -74,6 +85,8 @@ pub struct DescribedTarget {
     pub block: Bytes,
     /// See [`Target::cuts_from`].
     pub cuts_from: Option<Bytes>,
+    /// See [`Target::spill_space`].
+    pub spill_space: Space,
 }
 
 impl Default for DescribedTarget {
@@ -84,6 +97,7 @@ impl Default for DescribedTarget {
             tile_limits: TileLimits { registers: 128, stores: 4, live: 32 },
             block: Bytes::new(64),
             cuts_from: Some(Bytes::new(LARGE)),
+            spill_space: Space::Disk,
         }
     }
 }
@@ -112,6 +126,18 @@ impl Target for DescribedTarget {
 
     fn scratch(&self, _: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {
         Bytes::ZERO
+    }
+
+    fn spill_space(&self) -> Space {
+        self.spill_space
+    }
+
+    fn host_scratch(&self, _: &OpDef, _: &Call) -> Option<Bytes> {
+        None
+    }
+
+    fn host_tile_scratch(&self, _: &TileRun) -> Option<Bytes> {
+        None
     }
 
     fn tile_scratch(&self, _: &TileProgram, _: &[usize]) -> Bytes {

@@ -20,7 +20,7 @@ pub(crate) fn node(planner: &mut Planner, node: &Node, transfer: Transfer) -> Re
     let memory = match transfer {
         Transfer::Write => {
             planner.materialize(node, first)?;
-            planner.fresh_on_disk(node, made)?;
+            planner.fresh_where_spilled(node, made)?;
             StepMemory::Spills
         }
         Transfer::Read => {

@@ -1,6 +1,7 @@
 //! Views, which alias the bytes of another value, and values that are described rather than held.
 //!
-//! Where the data decide a size, a view is laid out as it runs, and planned here as if every such size were at its bound. A
+//! Where the data decide a size, a view is laid out as it runs, and planned here as if every such size were at its bound. One
+//! whose own size is known, as that of a last element is, is copied as it runs: what reads it is planned with its layout. A
 //! description of such a size is written out as it runs: nothing else could say how much of it there is.
 
 use std::sync::Arc;
@@ -89,14 +90,16 @@ fn view_as_it_runs(planner: &mut Planner, node: &Node, view: View) -> Result<()>
     }
     let placed = planner.place(input)?.clone();
     let layout = with_call_at_bound(planner.graph(), node, |call| view(call, &placed.layout));
-    match layout {
+    let size_is_known = planner.graph().ty(output).shape.sizes().is_some();
+    match layout.filter(|_| !size_is_known) {
         Some(layout) => {
             let at_bound = Placed { layout: Layout { sizes, ..layout }, ..placed };
             planner.put_late(output, at_bound);
             planner.note(node, StepMemory::Aliases);
             Ok(())
         }
-        // As they lie at their bound, the elements do not lie in that order; or bounds do not say.
+        // Readers know the size and would not ask for the layout; or as they lie at their bound, the elements do not lie in that
+        // order; or bounds do not say.
         None => {
             let run = copied(planner, node, &placed)?;
             planner.fresh(node, output)?;

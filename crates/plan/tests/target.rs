@@ -10,11 +10,13 @@ use tonnage_core::row::Call;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Builder, Bytes, DType, Emit, Kind, OpDef, Scalar, TensorType};
 use tonnage_cpu::CpuTarget;
+use tonnage_ops::index::sort::SORT;
 use tonnage_ops::linalg::matmul::MATMUL;
 use tonnage_ops::math::{exp::EXP, tanh::TANH};
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{
-    DescribedTarget, InputSpec, Machine, Plan, PlanOptions, SharedTarget, Target, lower, plan,
+    DescribedTarget, InputSpec, Machine, Plan, PlanOptions, SharedTarget, Space, Target, TileRun,
+    lower, plan,
 };
 
 /// `tanh(exp(x @ w))`, as it runs on a device.
@@ -59,6 +61,15 @@ impl Target for Accelerator {
 
     fn scratch(&self, op: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {
         if *op == MATMUL { self.workspace } else { Bytes::ZERO }
+    }
+    fn spill_space(&self) -> Space {
+        Space::Host
+    }
+    fn host_scratch(&self, op: &OpDef, _: &Call) -> Option<Bytes> {
+        (*op == SORT).then_some(Bytes::new(1000))
+    }
+    fn host_tile_scratch(&self, _: &TileRun) -> Option<Bytes> {
+        None
     }
     fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes {
         self.sheet.tile_scratch(program, domain)

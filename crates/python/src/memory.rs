@@ -31,6 +31,12 @@ impl PyPlan {
         self.0.is_bound
     }
 
+    /// What a call on a device obtains of host memory, in bytes: what it spills there, and what passes through there.
+    #[getter]
+    fn host_bytes(&self) -> u64 {
+        self.0.host_bytes().get()
+    }
+
     /// What a call obtains, in bytes.
     #[getter]
     fn obtains(&self) -> u64 {

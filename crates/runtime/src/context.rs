@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use tonnage_core::{Device, DeviceKind, ErrorKind, Result};
 use tonnage_plan::Machine;
 
-use crate::backend::{Cuda, Sim};
+use crate::backend::{Cuda, HostStepPolicy, Sim};
 use crate::ledger::Ledger;
 use crate::placement::SoftCopy;
 use crate::random::KeyState;
@@ -78,6 +78,8 @@ pub struct Settings {
     pub check_numerics: AtomicBool,
     /// Who is told of inputs that are copied to the device of the others. Without one, inputs on different devices are an error.
     pub soft_placement: RwLock<Option<fn(&SoftCopy)>>,
+    /// What is done about ops that a device leaves to the host.
+    pub host_steps: RwLock<HostStepPolicy>,
 }
 
 static PROCESS: ContextState = ContextState::new();
@@ -277,6 +279,7 @@ impl ContextState {
                 run_functions_eagerly: AtomicBool::new(false),
                 check_numerics: AtomicBool::new(false),
                 soft_placement: RwLock::new(None),
+                host_steps: RwLock::new(HostStepPolicy::Run { tell: None }),
             },
             locals: Mutex::new(BTreeMap::new()),
         }

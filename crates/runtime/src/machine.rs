@@ -3,11 +3,10 @@
 
 use std::sync::{Arc, PoisonError};
 
-use tonnage_core::{Device, DeviceKind};
+use tonnage_core::{Device, DeviceKind, Result};
 use tonnage_cpu::CpuTarget;
 use tonnage_plan::{Machine, SharedTarget};
 
-use crate::backend::SimTarget;
 use crate::context::Context;
 use crate::pool::pool;
 
@@ -26,13 +25,16 @@ pub fn target() -> SharedTarget {
     target_of(pool().threads(), machine())
 }
 
-/// A device as plans are made for it, with so many threads of the host, and those figures.
-pub fn target_on(device: Device, threads: usize, machine: Machine) -> SharedTarget {
-    let cpu = target_of(threads, machine);
-    match device.kind {
-        DeviceKind::Sim => Arc::new(SimTarget(cpu)),
-        DeviceKind::Cpu | DeviceKind::Cuda => cpu,
-    }
+/// A device as plans are made for it, with so many threads of the host, and those figures of the host.
+///
+/// # Errors
+/// Where it is not there.
+pub fn target_on(device: Device, threads: usize, machine: Machine) -> Result<SharedTarget> {
+    Ok(match device.kind {
+        DeviceKind::Cpu => target_of(threads, machine),
+        DeviceKind::Sim => Context::current().sim().target_beside(target_of(threads, machine)),
+        DeviceKind::Cuda => Context::current().ledger(device)?.backend().target(),
+    })
 }
 
 /// A CPU with so many threads, and those figures.

@@ -15,6 +15,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Result, Source};
 use tonnage_ops::math::identity::IDENTITY;
+use tonnage_runtime::backend::{HostStep, HostStepPolicy};
 use tonnage_runtime::{Context, SoftCopy};
 
 use crate::notices::{self, Notice};
@@ -41,7 +42,9 @@ use crate::variable::Variable;
 #[track_caller]
 pub fn scope(device: &str) -> Result<DeviceScope> {
     let source = Source::here();
-    device.parse().and_then(DeviceScope::open).map_err(|e| e.at(source))
+    let opened = device.parse().and_then(DeviceScope::open).map_err(|e| e.at(source))?;
+    listen_for_host_steps(&Context::current());
+    Ok(opened)
 }
 
 /// The devices of this machine.
@@ -72,6 +75,46 @@ pub fn set_soft_placement(on: bool) {
     let mut soft =
         context.settings().soft_placement.write().unwrap_or_else(PoisonError::into_inner);
     *soft = on.then_some(tell as fn(&SoftCopy));
+}
+
+/// Whether ops run on the host that a device has no kernel for, with a [notice](crate::notices::Notice::OnHost) once an op, as at the
+/// start. Otherwise they are an error: before its first step for a function.
+///
+/// ```
+/// use tonnage::device;
+/// device::set_host_steps(false);
+/// let x = tonnage::tensor([2.0f32, 1.0])?.to("sim:0")?;
+/// assert!(x.sort(0, false).is_ok()); // `sim:0` has all kernels
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub fn set_host_steps(on: bool) {
+    let context = Context::current();
+    let mut policy = context.settings().host_steps.write().unwrap_or_else(PoisonError::into_inner);
+    *policy = match on {
+        true => HostStepPolicy::Run { tell: Some(tell_of_host_step) },
+        false => HostStepPolicy::Refuse,
+    };
+}
+
+/// Sees to it that somebody is told of ops that run on the host, before a device is used.
+fn listen_for_host_steps(context: &Context) {
+    let mut policy = context.settings().host_steps.write().unwrap_or_else(PoisonError::into_inner);
+    if let HostStepPolicy::Run { tell } = &mut *policy {
+        *tell = Some(tell_of_host_step);
+    }
+}
+
+/// Ops of a context that were told of.
+#[derive(Default)]
+struct ToldOps(Mutex<HashSet<(Device, &'static str)>>);
+
+/// Gives the notice of an op on the host, the first time for a device.
+fn tell_of_host_step(step: &HostStep) {
+    let told = Context::current().local::<ToldOps>();
+    let HostStep { op, device, bytes, source } = *step;
+    if told.0.lock().unwrap_or_else(PoisonError::into_inner).insert((device, op)) {
+        notices::give(&Notice::OnHost { op, device, bytes, source });
+    }
 }
 
 /// Whether inputs on different devices are copied to one.
@@ -132,6 +175,7 @@ impl Tensor {
         let device: Device = device.parse()?;
         let (array, context) = (self.array("to")?, Context::current());
         let ledger = context.ledger(device)?;
+        listen_for_host_steps(&context);
         if array.device() == Some(device) {
             return Ok(self.clone());
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use tonnage_core::{Device, Source};
+use tonnage_core::{Bytes, Device, Source};
 use tonnage_runtime::Context;
 
 /// Something that a user will want to know.
@@ -35,6 +35,18 @@ pub enum Notice {
         to: Device,
         /// The line that the op was run for.
         source: Source,
+    },
+    /// A device has no kernel for an op, which ran on the host instead: what it reads was copied out, and what it makes was copied in.
+    /// Said once an op.
+    OnHost {
+        /// The op.
+        op: &'static str,
+        /// The device.
+        device: Device,
+        /// What passed through host memory.
+        bytes: Bytes,
+        /// The line that the op was run for, where that is known.
+        source: Option<Source>,
     },
 }
 
@@ -72,6 +84,11 @@ impl fmt::Display for Notice {
                 f,
                 "{op}: an input on {from} was copied to {to} (at {source}); copy it once, before, or make it there"
             ),
+            Notice::OnHost { op, device, bytes, source } => {
+                write!(f, "{op} runs on the host, since {device} has no kernel for it")?;
+                source.map_or(Ok(()), |source| write!(f, " (at {source})"))?;
+                write!(f, ": {bytes} were copied there and back")
+            }
         }
     }
 }

@@ -119,6 +119,33 @@ impl Expr {
         Some(sum)
     }
 
+    /// The most it can be where what is taken away may be nothing, in terms of sizes that the data do not decide.
+    pub(super) fn bound(&self) -> Expr {
+        let mut sum = Expr::constant(0);
+        for (product, factor) in self.terms.iter().filter(|(_, factor)| **factor > 0) {
+            let mut term = Expr::constant(*factor);
+            for atom in product {
+                let most = match atom {
+                    Atom::Symbol(s) => match s.bound() {
+                        Some(bound) => bound.bound(),
+                        None => Dim::symbol(s.clone()),
+                    },
+                    // No divisor makes it more.
+                    Atom::Quotient(a, b) if b.depends_on_data() => a.bound(),
+                    Atom::Quotient(a, b) => a.bound().divided_by(b),
+                    Atom::Positive(a) => a.bound(),
+                    // More iterations never store fewer.
+                    Atom::Checkpoints(n, max_checkpoints) => {
+                        Dim::checkpoints(&n.bound(), *max_checkpoints)
+                    }
+                };
+                term = term.multiply(&most.expr());
+            }
+            sum = sum.add(&term, 1);
+        }
+        sum
+    }
+
     /// The expression with one difference that stops at 0, and that is taken away, let go below 0: never less.
     pub(super) fn without_positive(&self) -> Option<Expr> {
         let of = |atom: &Atom| matches!(atom, Atom::Positive(_));

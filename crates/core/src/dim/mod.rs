@@ -302,6 +302,15 @@ impl Dim {
         Some(other.map_or(plain, |other| other.min(plain)))
     }
 
+    /// The most it can be, in terms of sizes that the data do not decide.
+    #[must_use]
+    pub fn bound(&self) -> Dim {
+        match self {
+            Dim::Known(n) => Dim::Known(*n),
+            Dim::Expr(expr) => expr.bound().into_dim(),
+        }
+    }
+
     /// True where the data decide it, or something that it is computed from.
     pub fn depends_on_data(&self) -> bool {
         let mut found = false;

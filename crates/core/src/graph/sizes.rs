@@ -101,6 +101,62 @@ impl Graph {
         missing
     }
 
+    /// Types of the outputs as a graph sees them that calls this one. Sizes that are decided in here get new names: another call decides others. So does a
+    /// length that is computed from such sizes where no result says them one by one: outside, nothing else would tell what it is.
+    pub fn result_types(&self) -> Vec<TensorType> {
+        let mut types = self.output_types();
+        if !types.iter().flat_map(|ty| ty.shape.iter()).any(Dim::depends_on_data) {
+            return types;
+        }
+        let (own, _) = self.sizes_by_origin();
+        let renewed = |name: String, bound: Dim| Dim::symbol(Symbol::bounded(name, bound));
+        let mut said: HashMap<Symbol, Dim> = HashMap::new();
+        for symbol in types.iter().flat_map(|ty| ty.shape.iter()).filter_map(Dim::decides) {
+            if let (true, Some(bound)) = (own.contains(symbol), symbol.bound()) {
+                let name = || renewed(symbol.name().to_string(), bound.clone());
+                said.entry(symbol.clone()).or_insert_with(name);
+            }
+        }
+        let mut computed: HashMap<Dim, Dim> = HashMap::new();
+        for dim in types.iter_mut().flat_map(|ty| ty.shape.iter_mut()) {
+            let mut unsaid = false;
+            dim.symbols(&mut |s| unsaid |= own.contains(s) && !said.contains_key(s));
+            *dim = match unsaid {
+                true => computed
+                    .entry(dim.clone())
+                    .or_insert_with(|| renewed(dim.to_string(), dim.bound()))
+                    .clone(),
+                false => dim.substitute(&|symbol| said.get(symbol).cloned()),
+            };
+        }
+        types
+    }
+
+    /// Sizes that the data decide: those that nodes of this graph do, and those that come from outside of it.
+    fn sizes_by_origin(&self) -> (HashSet<Symbol>, HashSet<Symbol>) {
+        let (mut own, mut given) = (HashSet::new(), HashSet::new());
+        self.inputs.iter().for_each(|id| of_type(self.ty(*id), &mut |s| add(&mut given, s)));
+        for node in &self.nodes {
+            let mut need = |symbol: &Symbol| {
+                if !own.contains(symbol) {
+                    add(&mut given, symbol);
+                }
+            };
+            of_attrs(&node.attrs, &mut need);
+            for region in &node.regions {
+                region.sizes_by_origin().1.iter().for_each(&mut need);
+            }
+            for id in &node.outputs {
+                of_type(self.ty(*id), &mut |symbol| {
+                    if !given.contains(symbol) {
+                        add(&mut own, symbol);
+                    }
+                });
+            }
+        }
+        (own, given)
+    }
+
     /// The smallest input or result of a node that has such a size for one of its lengths.
     pub(crate) fn value_of_size(&self, size: &Symbol) -> Option<ValueId> {
         let all = self.inputs.iter().chain(self.nodes.iter().flat_map(|node| &node.outputs));

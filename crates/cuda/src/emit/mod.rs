@@ -6,24 +6,27 @@
 //! Decision: `docs/decisions/kernels-as-text.md`.
 //!
 //! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
-//! kernels around it. Nothing here is `unsafe` or needs a device.
+//! kernels around it; `rows` are kernels of ops that go through rows several times. Nothing here is `unsafe` or needs a device.
 
 mod axes;
 mod body;
 mod operand;
 mod reduce;
+mod rows;
 mod store;
 
 use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
+use tonnage_core::row::OpDef;
 use tonnage_core::tile::{Close, TileProgram};
-use tonnage_core::{Bytes, DType};
+use tonnage_core::{Attrs, Bytes, DType};
 
 pub use axes::Axes;
 use operand::OperandClass;
 pub use reduce::scratch as reduce_scratch;
+pub use rows::RowKey;
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;
@@ -41,7 +44,16 @@ pub enum Operand<'a> {
 
 /// What tells kernels apart: equal keys have the same text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct KernelKey {
+pub enum KernelKey {
+    /// Of a tile program.
+    Tile(TileKey),
+    /// Of a row program.
+    Rows(RowKey),
+}
+
+/// What tells kernels of tile programs apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TileKey {
     program: TileProgram,
     operands: SmallVec<[OperandClass; 4]>,
     /// Axes that are left where neighbours are one: of what is stored; of a reduction those that stay and those that go.
@@ -92,6 +104,34 @@ pub fn launch(
     }
 }
 
+/// An op that is a kernel, as a launch of it is: its operands with their dtypes, and the addresses of its outputs.
+#[derive(Debug, Clone, Copy)]
+pub struct OpCall<'a> {
+    /// The op.
+    pub op: &'static OpDef,
+    /// Its attributes.
+    pub attrs: &'a Attrs,
+    /// Its inputs.
+    pub operands: &'a [(Operand<'a>, DType)],
+    /// The sizes of the first one.
+    pub sizes: &'a [usize],
+    /// Where its outputs go.
+    pub outputs: &'a [u64],
+}
+
+/// Whether an op with inputs of these dtypes is a kernel that is generated.
+pub fn has_kernel(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
+    rows::has(op, attrs, dtype)
+}
+
+/// The launch of an op that has a kernel; nothing where there is nothing to do.
+///
+/// # Errors
+/// Where it has no kernel.
+pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
+    rows::launch(call)
+}
+
 /// Workspace of a program over a domain.
 pub fn scratch(program: &TileProgram, domain: &[usize]) -> Bytes {
     match &program.close {
@@ -103,9 +143,12 @@ pub fn scratch(program: &TileProgram, domain: &[usize]) -> Bytes {
 impl KernelKey {
     /// The text of the kernel, behind the headers.
     pub fn text(&self) -> String {
-        match self.share {
-            Share::Store { one_by_one } => store::text(self, one_by_one),
-            Share::Reduce { lanes, along, passes } => reduce::text(self, lanes, along, passes),
+        match self {
+            KernelKey::Tile(key) => match key.share {
+                Share::Store { one_by_one } => store::text(key, one_by_one),
+                Share::Reduce { lanes, along, passes } => reduce::text(key, lanes, along, passes),
+            },
+            KernelKey::Rows(key) => rows::text(key),
         }
     }
 }

@@ -12,7 +12,7 @@ use tonnage_core::{Bytes, DType};
 
 use super::axes::Axes;
 use super::operand::{OperandClass, Placed, load, stored};
-use super::{KernelKey, Launch, Operand, Share, THREADS, bad, blocks, body, c_type};
+use super::{KernelKey, Launch, Operand, Share, THREADS, TileKey, bad, blocks, body, c_type};
 
 /// Bytes of the widest access.
 const ACCESS: usize = 16;
@@ -106,7 +106,7 @@ pub fn launch(
     let vector = vector(&mut placed, &sharing, (&kept, &gone));
     let passes = if sharing.parts > 1 { 2 } else { 1 };
     let share = Share::Reduce { lanes: sharing.lanes as u16, along: sharing.along, passes };
-    let key = KernelKey {
+    let key = TileKey {
         program: program.clone(),
         operands: placed.iter().map(|operand| operand.class).collect(),
         ranks: (ranks.0 as u8, ranks.1 as u8),
@@ -140,7 +140,7 @@ pub fn launch(
     if passes == 2 {
         functions.push(("join", blocks(sharing.results, u64::from(THREADS) / JOIN)));
     }
-    Ok(Some(Launch { key, functions, words }))
+    Ok(Some(Launch { key: KernelKey::Tile(key), functions, words }))
 }
 
 /// How many neighbours of a row a thread takes by one access; operands that are read so become rows.
@@ -235,7 +235,7 @@ impl Accumulator {
 }
 
 /// The text of a kernel.
-pub fn text(key: &KernelKey, lanes: u16, along: bool, passes: u8) -> String {
+pub fn text(key: &TileKey, lanes: u16, along: bool, passes: u8) -> String {
     let program = &key.program;
     let (Close::Reduce { reduction, .. }, Some((reg, form))) =
         (&program.close, program.stores.first())

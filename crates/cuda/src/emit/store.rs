@@ -9,7 +9,7 @@ use tonnage_core::tile::{Form, TileProgram};
 
 use super::axes::{Axes, contiguous};
 use super::operand::{OperandClass, Placed, load, stored};
-use super::{KernelKey, Launch, Operand, Share, THREADS, bad, blocks, body, c_type};
+use super::{KernelKey, Launch, Operand, Share, THREADS, TileKey, bad, blocks, body, c_type};
 
 /// Bytes of the widest access.
 const ACCESS: usize = 16;
@@ -66,7 +66,7 @@ pub fn launch(
     let rank = if axes.rank() < 2 { 1 } else { axes.rank() };
     let wide = axes.count() > u64::from(u32::MAX >> 1)
         || (0..placed.len()).any(|i| axes.reach(i) > u64::from(u32::MAX >> 1));
-    let key = KernelKey {
+    let key = TileKey {
         program: program.clone(),
         operands: placed.iter().map(|operand| operand.class).collect(),
         ranks: (rank as u8, 0),
@@ -90,7 +90,7 @@ pub fn launch(
     words.extend(&outputs[..program.stores.len()]);
     let each = u64::from(THREADS) * vector as u64 * groups(&key);
     let functions = SmallVec::from_iter([("kernel", blocks(count, each))]);
-    Ok(Some(Launch { key, functions, words }))
+    Ok(Some(Launch { key: KernelKey::Tile(key), functions, words }))
 }
 
 /// Whether an operand is addressed by steps.
@@ -100,7 +100,7 @@ fn has_steps(class: OperandClass) -> bool {
 }
 
 /// Groups a thread takes: where indices have to be taken apart, or numbers are made, one is work enough.
-fn groups(key: &KernelKey) -> u64 {
+fn groups(key: &TileKey) -> u64 {
     let plain = |class: &OperandClass| {
         matches!(
             class,
@@ -184,7 +184,7 @@ fn fits(
 }
 
 /// The text of a kernel.
-pub fn text(key: &KernelKey, one_by_one: bool) -> String {
+pub fn text(key: &TileKey, one_by_one: bool) -> String {
     let (program, vector, rank) = (&key.program, usize::from(key.vector), usize::from(key.ranks.0));
     let groups = groups(key);
     let at_once = vector > 1 && !one_by_one;
@@ -347,7 +347,7 @@ pub fn text(key: &KernelKey, one_by_one: bool) -> String {
 }
 
 /// The type of what is loaded at once of an operand that lies in order.
-fn vector_type(key: &KernelKey, load: usize, class: OperandClass) -> Option<String> {
+fn vector_type(key: &TileKey, load: usize, class: OperandClass) -> Option<String> {
     let vector = key.vector;
     match class {
         _ if vector == 1 || key.share == (Share::Store { one_by_one: true }) => None,
@@ -382,7 +382,7 @@ fn output_value(
 /// Where an element lies in each operand that has steps of its own: number `at` of the groups of so many.
 fn positions(
     text: &mut String,
-    key: &KernelKey,
+    key: &TileKey,
     first: &[(usize, usize)],
     rank: usize,
     (at, each): (&str, usize),

@@ -14,6 +14,7 @@ use tonnage_cuda::emit::{self, Launch, Operand};
 use tonnage_ops::TABLE;
 
 use crate::draw::{Buffer, Random};
+use crate::{Trial, rows};
 
 /// A load of a case.
 enum Load {
@@ -23,7 +24,7 @@ enum Load {
 }
 
 /// A program over operands, what the CPU makes of it, and where the kernel writes.
-pub struct Case {
+struct Case {
     name: String,
     program: TileProgram,
     domain: Vec<usize>,
@@ -100,8 +101,10 @@ impl Case {
         outputs.iter_mut().for_each(|(address, buffer)| *address = buffer.address());
         Case { name, program, domain, loads, expected, outputs, scratch }
     }
+}
 
-    pub fn launch(&self) -> Option<Launch> {
+impl Trial for Case {
+    fn launch(&self) -> Option<Launch> {
         let operands: Vec<Operand> = self
             .loads
             .iter()
@@ -118,7 +121,7 @@ impl Case {
         emit::launch(&self.program, &self.domain, &operands, &outputs, scratch).unwrap()
     }
 
-    pub fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), String> {
         for (k, ((_, form), (expected, (_, made)))) in
             self.program.stores.iter().zip(self.expected.iter().zip(&self.outputs)).enumerate()
         {
@@ -162,14 +165,14 @@ fn float(dtype: DType, bytes: &[u8]) -> Option<f64> {
     })
 }
 
-fn shown(dtype: DType, bytes: &[u8]) -> String {
+pub fn shown(dtype: DType, bytes: &[u8]) -> String {
     match float(dtype, bytes) {
         Some(x) => format!("{x:e} ({bytes:x?})"),
         None => format!("{bytes:?}"),
     }
 }
 
-fn same(dtype: DType, a: &[u8], b: &[u8], loose: bool) -> bool {
+pub fn same(dtype: DType, a: &[u8], b: &[u8], loose: bool) -> bool {
     if a == b {
         return true;
     }
@@ -187,13 +190,16 @@ const SHAPES: [&[usize]; 9] =
     [&[], &[1], &[5], &[1000], &[4, 64], &[3, 7], &[2, 3, 8], &[5, 1, 16], &[2, 3, 4, 5]];
 
 /// All cases.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<Box<dyn Trial>> {
     let mut random = Random(0);
-    let mut all = Vec::new();
-    samples(&mut all, &mut random);
-    layouts(&mut all, &mut random);
-    reductions(&mut all, &mut random);
-    generators(&mut all, &mut random);
+    let mut programs = Vec::new();
+    samples(&mut programs, &mut random);
+    layouts(&mut programs, &mut random);
+    reductions(&mut programs, &mut random);
+    generators(&mut programs, &mut random);
+    let mut all: Vec<Box<dyn Trial>> = Vec::new();
+    all.extend(programs.into_iter().map(|case| Box::new(case) as Box<dyn Trial>));
+    rows::cases(&mut all, &mut random);
     all
 }
 

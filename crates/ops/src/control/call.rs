@@ -45,7 +45,7 @@ fn infer(call: &Call) -> Result<Types> {
         return Err(bad_argument(call.op, "not one graph", "give the graph that it stands for"));
     };
     super::check_inputs(call, "graph", call.inputs, &body.input_types())?;
-    Ok(body.output_types().into_iter().collect())
+    Ok(body.result_types().into_iter().collect())
 }
 
 pub(super) fn expand(e: &mut dyn Emit, call: &Call, inputs: Vec<Value>) -> Result<Vec<Value>> {

@@ -32,6 +32,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Output(0)], |p, [g, y]| {
         let square = p.one(Prim::Square, y);
         let part = p.mul(g, square);
-        p.neg(part)
+        let product = p.neg(part);
+        p.zero_if_unused(g, product)
     })?])
 }

@@ -33,6 +33,7 @@ fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
         let square = p.one(Prim::Square, y);
         let cube = p.mul(square, y);
         let slope = p.times(cube, -0.5);
-        p.mul(g, slope)
+        let product = p.mul(g, slope);
+        p.zero_if_unused(g, product)
     })?])
 }

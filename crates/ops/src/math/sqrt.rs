@@ -33,6 +33,7 @@ pub static SQRT: OpDef = OpDef {
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {
     Ok(vec![slope(e, call, 0, [RuleInput::Grad, RuleInput::Output(0)], |p, [g, y]| {
         let half = p.times(g, 0.5);
-        p.div(half, y)
+        let product = p.div(half, y);
+        p.zero_if_unused(g, product)
     })?])
 }

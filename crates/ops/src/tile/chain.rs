@@ -127,6 +127,11 @@ impl Chain {
         self.select(choice, zero, no)
     }
 
+    /// A gradient times a slope, made as `product`, and 0 where the gradient is 0 and the slope is no number: [`zero_if_unused`].
+    pub fn zero_if_unused(&mut self, grad: Reg, product: Reg) -> Reg {
+        zero_if_unused(&mut self.program, grad, product)
+    }
+
     /// In another dtype, if it is not already.
     pub fn cast(&mut self, a: Reg, dtype: DType) -> Reg {
         match self.program.register(a) == dtype.compute() {
@@ -134,6 +139,17 @@ impl Chain {
             false => self.one(Prim::Cast(dtype.compute()), a),
         }
     }
+}
+
+/// A gradient times a slope, made as `product`: 0 where the gradient is 0 and the slope is infinite or NaN, as what nothing depends on has no part in the
+/// result. Elsewhere it stays as it is: where the gradient is 0 and the slope is finite, a second gradient still sees the slope.
+pub(super) fn zero_if_unused(program: &mut TileProgram, grad: Reg, product: Reg) -> Reg {
+    let zero = program.constant(0.0, program.register(grad));
+    let unused = program.push(Prim::Eq, &[grad, zero]);
+    let undefined = program.push(Prim::IsNan, &[product]);
+    let both = program.push(Prim::And, &[unused, undefined]);
+    let zero = program.constant(0.0, program.register(product));
+    program.push(Prim::Select, &[both, zero, product])
 }
 
 /// How a pass ends.

@@ -7,6 +7,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, PI};
 use tonnage_core::error::Result;
 use tonnage_core::tile::{Instr, Prim, Reg};
 
+use super::chain::zero_if_unused;
 use super::derive::GradientBuilder;
 
 impl GradientBuilder {
@@ -24,13 +25,15 @@ impl GradientBuilder {
             }
             Prim::Sqrt => {
                 let half = self.times(g, 0.5);
-                self.two(Prim::Div, half, y)
+                let product = self.two(Prim::Div, half, y);
+                zero_if_unused(&mut self.made, g, product)
             }
             Prim::Rsqrt => {
                 let square = self.one(Prim::Square, y);
                 let cube = self.mul(square, y);
                 let slope = self.times(cube, -0.5);
-                self.mul(g, slope)
+                let product = self.mul(g, slope);
+                zero_if_unused(&mut self.made, g, product)
             }
             Prim::Square => {
                 let twice = self.times(x, 2.0);
@@ -39,7 +42,8 @@ impl GradientBuilder {
             Prim::Reciprocal => {
                 let square = self.one(Prim::Square, y);
                 let part = self.mul(g, square);
-                self.one(Prim::Neg, part)
+                let product = self.one(Prim::Neg, part);
+                zero_if_unused(&mut self.made, g, product)
             }
             Prim::Exp => self.mul(g, y),
             Prim::Expm1 => self.made.push(Prim::Fma, &[g, y, g]),

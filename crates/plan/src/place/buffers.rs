@@ -67,9 +67,9 @@ impl Buffers {
         self.0[buffer.0].last = step;
     }
 
-    /// Puts a buffer into the spill file.
-    pub fn spill(&mut self, buffer: BufferId) {
-        self.0[buffer.0].space = Space::Disk;
+    /// Puts a buffer where values are spilled.
+    pub fn spill(&mut self, buffer: BufferId, to: Space) {
+        self.0[buffer.0].space = to;
     }
 
     /// Lets a buffer leave the arena as an output.
@@ -107,6 +107,7 @@ impl Buffers {
     /// Offsets for all buffers; the largest sum that lives together in memory.
     pub fn pack(&mut self) -> Result<Bytes> {
         arena::pack_space(&mut self.0, Space::Disk)?;
+        arena::pack_space(&mut self.0, Space::Host)?;
         arena::pack_space(&mut self.0, Space::Memory)
     }
 

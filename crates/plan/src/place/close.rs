@@ -11,6 +11,7 @@ use super::outputs::Outputs;
 use super::{InputSpec, Planner};
 use crate::epilogue;
 use crate::plan::{OutputPlan, Plan, Space};
+use crate::staging;
 
 /// What is known of a plan before its buffers have addresses.
 #[derive(Debug, Clone, Copy)]
@@ -48,11 +49,13 @@ impl Planner<'_> {
         let arena = self.whole(self.buffers.end_of(Space::Memory));
         let inputs = self.inputs();
         let disk = self.buffers.end_of(Space::Disk);
+        let host_spill = self.buffers.end_of(Space::Host).rounded();
         self.steps.note_lifetimes(&self.buffers);
         let written = self.steps.written_inputs(&self.places, self.graph.inputs.len());
         let is_bound = self.steps.is_bound();
         let mut steps = self.steps.into_all();
         epilogue::join(self.graph, self.places.all(), &mut steps, &*self.options.target);
+        staging::note(self.graph, self.places.all(), &mut steps, &*self.options.target);
         Ok(Plan {
             graph: self.graph.clone(),
             program: self.graph.clone(),
@@ -66,6 +69,7 @@ impl Planner<'_> {
             outputs,
             arena,
             disk,
+            host_spill,
             file_values: self.file_values.into_all(),
             bound,
             written,

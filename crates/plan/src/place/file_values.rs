@@ -7,7 +7,7 @@ use tonnage_core::recipe::{Generator, Recipe};
 use tonnage_core::shape::Sizes;
 
 use super::InputSpec;
-use crate::plan::FileValuePlan;
+use crate::files::FileValuePlan;
 
 /// The values of a plan that go to files.
 pub(super) struct FileValues {

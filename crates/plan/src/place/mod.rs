@@ -221,9 +221,9 @@ impl<'g> Planner<'g> {
     }
 
     /// A piece of the spill file for a value.
-    pub fn fresh_on_disk(&mut self, node: &Node, id: ValueId) -> Result<()> {
+    pub fn fresh_where_spilled(&mut self, node: &Node, id: ValueId) -> Result<()> {
         let buffer = self.own_buffer(node, id)?;
-        self.buffers.spill(buffer);
+        self.buffers.spill(buffer, self.options.target.spill_space());
         Ok(())
     }
 

@@ -146,6 +146,7 @@ fn blank(node: usize, run: Run, memory: StepMemory) -> Step {
         begins: Vec::new(),
         ends: Vec::new(),
         scratch: None,
+        staging: None,
         dynamic: false,
         live: Bytes::ZERO,
         reads: SmallVec::new(),

@@ -12,7 +12,7 @@ use tonnage_core::shape::Sizes;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, DType, Device, ErrorKind};
 use tonnage_cuda::driver::Gpu;
-use tonnage_cuda::emit::{self, Operand};
+use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::product::Product;
 use tonnage_cuda::target::{self, CudaTarget};
 use tonnage_ops::OpId;
@@ -20,7 +20,10 @@ use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{SharedTarget, Target as _};
 
 use super::host_step::{host_step, host_tile};
-use super::{Backend, KernelLaunch, ReadSource, RowsToFile, TileLaunch, TileToFile};
+use super::{
+    Backend, CPU, CopyTicket, HostPart, KernelLaunch, ReadSource, RowsToFile, TileLaunch,
+    TileToFile,
+};
 use crate::lend::{Region, RegionMut, Regions};
 use crate::system::Memory;
 
@@ -38,7 +41,7 @@ impl Cuda {
     /// `NoDevice` where it is not there.
     pub fn open(index: u16) -> Result<Arc<Cuda>> {
         let gpu = Gpu::open(index)?;
-        let target = Arc::new(CudaTarget::of(gpu.info()));
+        let target = Arc::new(CudaTarget::of(gpu.info(), CPU.target()));
         Ok(Arc::new(Cuda { gpu, target }))
     }
 
@@ -66,6 +69,38 @@ impl Cuda {
         let workspace = regions.writes.get(1).map(|region| region.address() as u64);
         let out = regions.writes[0].address() as u64;
         self.gpu.multiply(&product, at(*left, &a.layout), at(*right, &b.layout), out, workspace)?;
+        Ok(true)
+    }
+
+    /// Launches an op whose kernel is generated; false where it has none.
+    fn generated(&self, launch: &KernelLaunch<'_>, regions: &Regions<'_>) -> Result<bool> {
+        let Some(first) = launch.inputs.first() else { return Ok(false) };
+        if !emit::has_kernel(launch.op, launch.attrs, first.dtype) {
+            return Ok(false);
+        }
+        let mut operands: SmallVec<[(Operand, DType); 4]> = SmallVec::new();
+        for input in &launch.inputs {
+            let operand = match &input.from {
+                ReadSource::Range(i) => {
+                    Operand::Memory(regions.reads[*i].address() as u64, &input.layout)
+                }
+                ReadSource::Output(output) => Operand::Output(*output),
+                ReadSource::Generator(generator) => Operand::Generator(generator, &input.layout),
+            };
+            operands.push((operand, input.dtype));
+        }
+        let written = regions.writes.iter().take(launch.outputs.len());
+        let outputs: SmallVec<[u64; 4]> = written.map(|region| region.address() as u64).collect();
+        let call = OpCall {
+            op: launch.op,
+            attrs: launch.attrs,
+            operands: &operands,
+            sizes: &first.layout.sizes,
+            outputs: &outputs,
+        };
+        if let Some(launch) = emit::launch_op(&call)? {
+            self.gpu.launch(&launch)?;
+        }
         Ok(true)
     }
 
@@ -176,10 +211,10 @@ impl Backend for Cuda {
         launch: KernelLaunch<'_>,
         regions: Regions<'_>,
     ) -> Result<SmallVec<[Sizes; 2]>> {
-        match self.multiply(&launch, &regions)? {
-            true => Ok(launch.outputs.into_iter().map(|output| output.sizes).collect()),
-            false => host_step(self, launch, regions),
+        if self.generated(&launch, &regions)? || self.multiply(&launch, &regions)? {
+            return Ok(launch.outputs.into_iter().map(|output| output.sizes).collect());
         }
+        host_step(self, launch, regions)
     }
 
     fn tile_to_file(&self, _: &TileToFile<'_>, _: Regions<'_>) -> Result<()> {
@@ -215,6 +250,20 @@ impl Backend for Cuda {
 
     fn write(&self, from: &[u8], to: RegionMut<'_>) -> Result<()> {
         self.gpu.copy_in(from, to.address())
+    }
+
+    fn begin_copy_out(&self, from: Region<'_>, to: HostPart) -> Result<CopyTicket> {
+        to.with_bytes(|to| self.read(from, to))?;
+        Ok(CopyTicket(0))
+    }
+
+    fn begin_copy_in(&self, from: HostPart, to: RegionMut<'_>) -> Result<CopyTicket> {
+        from.with_bytes(|from| self.write(from, to))?;
+        Ok(CopyTicket(0))
+    }
+
+    fn await_copy(&self, _: CopyTicket) -> Result<()> {
+        Ok(())
     }
 
     fn wait(&self) -> Result<()> {

@@ -6,11 +6,11 @@
 //!
 //! Decision: `docs/decisions/devices-are-backends.md`.
 
+mod copies;
 mod cpu;
 mod cuda;
 mod host_step;
 mod sim;
-mod sim_target;
 
 use std::fmt;
 
@@ -30,11 +30,13 @@ use crate::interrupt::Stop;
 use crate::lend::{ByteRange, Region, RegionMut, Regions};
 use crate::spill::FileValue;
 
+pub use copies::{CopyTicket, HostBlock, HostPart};
 pub use cpu::CPU;
 pub use cuda::Cuda;
-pub use sim::Sim;
-pub use sim_target::SimTarget;
+pub use sim::{Sim, SimTarget};
 pub use tonnage_cuda::driver::{GpuInfo, list as gpus};
+
+pub use host_step::{HostStep, HostStepPolicy, refused as refused_on_host};
 
 use host_step::host_step;
 
@@ -93,7 +95,17 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Copies bytes of the host to a region.
     fn write(&self, from: &[u8], to: RegionMut<'_>) -> Result<()>;
 
-    /// Waits for all that was launched.
+    /// Begins to copy a region to host memory, in the lane of copies: behind what was launched before, beside what is launched next.
+    /// Nobody may write the region before the copy is awaited.
+    fn begin_copy_out(&self, from: Region<'_>, to: HostPart) -> Result<CopyTicket>;
+
+    /// Begins to copy host memory to a region, in the same lane. Nobody may use the region before the copy is awaited.
+    fn begin_copy_in(&self, from: HostPart, to: RegionMut<'_>) -> Result<CopyTicket>;
+
+    /// Puts what is launched from now on behind a copy.
+    fn await_copy(&self, copy: CopyTicket) -> Result<()>;
+
+    /// Waits for all that was launched, copies too.
     fn wait(&self) -> Result<()>;
 }
 

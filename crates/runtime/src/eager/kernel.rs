@@ -50,6 +50,7 @@ pub(super) fn apply(
     let own = owner(Mark { kind: Kind::Scratch, ..mark }, op.name);
     let mut scratch = Buffer::obtain(&place, scratch, own)?;
     let mut lender = Lender::new(backend);
+    lender.lend_for(Some(mark.source));
     let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
     let mut outs: SmallVec<[KernelOutput; 2]> = SmallVec::new();
     for (buffer, ty) in buffers.iter_mut().zip(outputs) {
@@ -117,6 +118,7 @@ pub(super) fn update(
     let reserved = call.inputs[0].bytes(op.name)?.rounded();
     events::record(op.name, mark.source, Action::InPlace, reserved);
     let mut lender = Lender::new(backend);
+    lender.lend_for(Some(mark.source));
     let written = range(&mut lender, bytes.buffer_mut()?);
     let mut writes: SmallVec<[ByteRange; 2]> = SmallVec::new();
     writes.push(exactly(written, &call.inputs[0], op.name)?);

@@ -191,6 +191,7 @@ pub fn update(
     let mut bytes = target.storage().pin_mut(&place, owner)?;
     events::record(op.name, mark.source, Action::InPlace, types[0].bytes(op.name)?.rounded());
     let mut lender = Lender::new(place.backend());
+    lender.lend_for(Some(mark.source));
     let out = exactly(range(&mut lender, bytes.buffer_mut()?), &types[0], op.name)?;
     let lent = pins.lend(&mut lender)?;
     let (layouts, in_place) = (&inputs.layouts[..], Some(0));

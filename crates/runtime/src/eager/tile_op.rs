@@ -67,6 +67,7 @@ pub(super) fn apply(
     let own = owner(Mark { kind: Kind::Scratch, ..mark }, op.name);
     let mut scratch = Buffer::obtain(&place, scratch, own)?;
     let mut lender = Lender::new(backend);
+    lender.lend_for(Some(mark.source));
     let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
     for (buffer, ty) in buffers.iter_mut().zip(outputs) {
         writes.push(exactly(range(&mut lender, buffer), ty, op.name)?);

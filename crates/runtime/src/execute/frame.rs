@@ -86,6 +86,7 @@ impl<'p> ExecutionFrame<'p> {
             let updates = step.memory == StepMemory::Updates;
             self.stop.before_step(updates)?;
             let source = plan.graph.nodes.get(step.node).map(|n| n.source);
+            lender.lend_for(source);
             let ran = match (&step.run, &mut lane) {
                 (Run::Transfer(kind), Some(lane)) => {
                     transfer(&self.places, &mut self.used, lender, lane, step, *kind)

@@ -11,7 +11,7 @@ use tonnage_plan::{CheckpointPolicy, LoopPlan, OutputPlan, Sliced, Step, TileRea
 
 use super::bytes::{self, copy};
 use super::frame::ExecutionFrame;
-use super::places::{Places, span, undecided};
+use super::places::{Places, undecided};
 use super::region::{ByteRanges, part, seconds};
 use super::step::{node_of, run_tile};
 use crate::lend::{ByteRange, Lender};
@@ -393,11 +393,12 @@ pub fn rows<'p>(
         all.push(match sliced {
             Sliced::Bytes { first, stride, layout, size } => {
                 // A row without elements lies nowhere in a whole without elements.
-                let at = match span(layout) {
+                let end = layout.window().end;
+                let at = match end {
                     0 => 0,
                     _ => (first + row as isize * stride) as usize * size,
                 };
-                whole.part(at, span(layout) * size, *size)?
+                whole.part(at, end * size, *size)?
             }
             Sliced::Recipe { run, strides, at, row: ty } => {
                 let len = ty.bytes("while_loop")?.as_usize();

@@ -45,6 +45,7 @@ use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, lower};
 
 use crate::arena::Arena;
 use crate::array::{Array, owner};
+use crate::backend::{HostStepPolicy, refused_on_host};
 use crate::buffer::Buffer;
 use crate::eager::{Arg, Args, Arrays};
 use crate::interrupt::{self, Stop};
@@ -116,13 +117,19 @@ pub fn execute_with(
 ) -> Result<(Arrays, Measured)> {
     let ledger = ledger_of("function", inputs.iter())?;
     let own = |kind| owner(Mark { kind, ..mark }, "function");
+    if !ledger.is_host()
+        && let HostStepPolicy::Refuse = HostStepPolicy::current()
+        && let Some(op) = plan.host_step()
+    {
+        return Err(refused_on_host(op, ledger.device()));
+    }
     // First of all: a disk without room is an error before anything has happened.
-    let spill = match (plan.disk.is_zero(), ledger.is_host()) {
-        (true, _) => None,
-        (false, true) => Some(SpillPlace::File(SpillFile::create(plan.disk)?)),
-        (false, false) => {
+    let spill = match (plan.disk.is_zero(), plan.host_spill.is_zero()) {
+        (true, true) => None,
+        (false, _) => Some(SpillPlace::File(SpillFile::create(plan.disk)?)),
+        (true, false) => {
             let own = owner(Mark { kind: Kind::Staging, ..mark }, "spilled");
-            Some(SpillPlace::Host(HostSpill::obtain(plan.disk, own)?))
+            Some(SpillPlace::Host(HostSpill::obtain(plan.host_spill, own)?))
         }
     };
     let file_values = FileValues::reserve(plan)?;
@@ -190,9 +197,9 @@ pub fn execute_with(
 }
 
 /// Where a call's values wait that it spills, before it runs.
-enum SpillPlace {
+enum SpillPlace<'a> {
     File(SpillFile),
-    Host(HostSpill),
+    Host(HostSpill<'a>),
 }
 
 /// Runs a frame beside a disk lane, whose thread ends with it; what was written to the file.

@@ -119,7 +119,7 @@ impl<'p> Places<'p> {
         let placed = self.placed(id)?;
         let whole = self.whole(&placed.at, id)?;
         let layout = self.decided.get(&id).unwrap_or(&placed.layout);
-        whole.part(0, span(layout) * size, size)?;
+        whole.part(0, layout.window().end * size, size)?;
         // Storage may end in the middle of an element of this dtype: it ends behind the last whole one.
         whole.part(0, whole.len / size * size, size)
     }
@@ -149,15 +149,6 @@ impl<'p> Places<'p> {
             At::Recipe(_) => None,
         }
     }
-}
-
-/// Elements from the start of the storage up to the last one of a layout.
-pub fn span(layout: &Layout) -> usize {
-    if layout.sizes.contains(&0) {
-        return 0;
-    }
-    let above = layout.sizes.iter().zip(&layout.strides).filter(|(_, stride)| **stride > 0);
-    layout.offset + 1 + above.map(|(size, stride)| (size - 1) * *stride as usize).sum::<usize>()
 }
 
 /// The error for a value without bytes where some are needed.

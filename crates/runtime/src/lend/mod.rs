@@ -7,26 +7,23 @@
 //! is lent twice; that is checked always and on every device, because the byte ranges are few and a wrong plan would otherwise
 //! be undefined behaviour. Debug builds also know which buffers live ([`Lender::begin`]).
 //!
-//! What works beside the kernels (the disk lane) gets a [`Loan`], which lives across their calls: until it is given
+//! What works beside the kernels (the lane that spills) gets a [`Loan`], which lives across their calls: until it is given
 //! back, no call is lent bytes that it writes, nor to write bytes that it reads.
-#![allow(unsafe_code, reason = "makes slices from a base address and an offset")]
 
 mod region;
 
 use std::ops::Range;
-use std::{ptr, slice};
+use std::ptr;
 
 use smallvec::SmallVec;
-use tonnage_core::Result;
 use tonnage_core::bytes::ALIGN;
+use tonnage_core::{Result, Source};
 
 use crate::backend::{Backend, CPU};
 pub use crate::byte_range::ByteRange;
 use crate::byte_range::wrong;
 pub use crate::loan::Loan;
 pub use region::{LendBase, Region, RegionMut, Regions};
-
-use region::not_host;
 
 /// Lends byte ranges of the blocks that it was given.
 ///
@@ -76,6 +73,8 @@ use region::not_host;
 pub struct Lender<'a> {
     /// What runs on what is lent.
     backend: &'a dyn Backend,
+    /// The line of what it is lent to.
+    source: Option<Source>,
     bases: SmallVec<[LendBase<'a>; 8]>,
     /// Buffers that live; empty in release builds.
     live: Vec<ByteRange>,
@@ -93,7 +92,13 @@ impl Default for Lender<'_> {
 impl<'a> Lender<'a> {
     /// One for the memory of that device.
     pub fn new(backend: &'a dyn Backend) -> Lender<'a> {
-        Lender { backend, bases: SmallVec::new(), live: Vec::new(), loans: SmallVec::new() }
+        let (bases, live, loans) = (SmallVec::new(), Vec::new(), SmallVec::new());
+        Lender { backend, source: None, bases, live, loans }
+    }
+
+    /// What is lent from here on is for an op of that line: an error that comes late names it.
+    pub fn lend_for(&mut self, source: Option<Source>) {
+        self.source = source;
     }
 
     /// What runs on what it lends.
@@ -115,7 +120,8 @@ impl<'a> Lender<'a> {
     /// the live buffers of its base. All of these are bugs in a plan.
     pub fn lend(&mut self, reads: &[ByteRange], writes: &[ByteRange]) -> Result<Regions<'_>> {
         let mut taken: SmallVec<[Range<usize>; 10]> = SmallVec::new();
-        let mut lent = Regions { reads: SmallVec::new(), writes: SmallVec::new() };
+        let source = self.source;
+        let mut lent = Regions { reads: SmallVec::new(), writes: SmallVec::new(), source };
         for byte_range in writes {
             let (start, host) = self.start(byte_range, true)?;
             self.check_live(byte_range)?;
@@ -149,7 +155,7 @@ impl<'a> Lender<'a> {
     /// let base = lender.add(&mut arena[..]);
     /// let x = ByteRange { base, offset: 0, len: 8, align: 1 };
     /// let loan = lender.loan(x, false)?;
-    /// assert_eq!(lender.lend(&[x], &[])?.reads[0].bytes()?, loan.bytes());
+    /// assert_eq!(lender.lend(&[x], &[])?.reads[0].bytes()?, loan.bytes()?);
     /// assert!(lender.lend(&[], &[x]).is_err());
     /// lender.take_back(loan);
     /// assert!(lender.lend(&[], &[x]).is_ok());
@@ -160,21 +166,17 @@ impl<'a> Lender<'a> {
     /// As [`Lender::lend`].
     pub fn loan(&mut self, byte_range: ByteRange, write: bool) -> Result<Loan<'a>> {
         let (start, host) = self.start(&byte_range, write)?;
-        if !host {
-            return Err(not_host());
-        }
         let range = start.addr()..start.addr() + byte_range.len;
         self.check_loans(&byte_range, &range, write)?;
+        // The bytes lie in a base that is borrowed for 'a, whether the lender lives or not. No region of a kernel's call exists while
+        // `self` is borrowed here; no loan that is written overlaps them, and from here on `check_loans` refuses whatever would.
+        let region = Region::of(start, byte_range.len, host);
         let loan = match write {
             true => {
                 self.check_live(&byte_range)?;
-                // SAFETY: the bytes lie in a base that is borrowed exclusively for 'a, whether the lender lives or
-                // not, and are initialized. No slice of a kernel's call exists while `self` is borrowed here; no loan
-                // overlaps them, and from here on `check_loans` refuses whatever would.
-                Loan::to_write(unsafe { slice::from_raw_parts_mut(start, byte_range.len) })
+                Loan::to_write(RegionMut(region))
             }
-            // SAFETY: as above, of a base that is borrowed for 'a; nobody writes them until they are given back.
-            false => Loan::to_read(unsafe { slice::from_raw_parts(start, byte_range.len) }),
+            false => Loan::to_read(region),
         };
         if byte_range.len > 0 {
             self.loans.push((range, write));
@@ -198,7 +200,7 @@ impl<'a> Lender<'a> {
         let crossed =
             |(out, written): &(Range<usize>, bool)| (write || *written) && overlap(out, range);
         match self.loans.iter().any(crossed) {
-            true => Err(wrong(byte_range, "is on loan to the disk lane")),
+            true => Err(wrong(byte_range, "is on loan to the lane that spills")),
             false => Ok(()),
         }
     }
@@ -283,7 +285,10 @@ fn range_of(byte_range: &ByteRange) -> Range<usize> {
 }
 
 #[cfg(test)]
+#[allow(unsafe_code, reason = "makes bytes of words")]
 mod tests {
+    use std::slice;
+
     use super::*;
     use crate::{Arena, Buffer, Ledger, Owner};
     use tonnage_core::{Bytes, Kind};
@@ -417,7 +422,7 @@ mod tests {
         std::thread::scope(|scope| {
             let mut loan = lender.loan(left, true).unwrap();
             let lane = scope.spawn(move || {
-                loan.bytes_mut().fill(1);
+                loan.bytes_mut().unwrap().fill(1);
                 loan
             });
             slices(lender.lend(&[], &[right]).unwrap()).1[0].fill(2);
@@ -430,7 +435,7 @@ mod tests {
             lender.take_back(lane.join().unwrap());
             // Two that only read may cross.
             let (a, b) = (lender.loan(left, false).unwrap(), lender.loan(left, false).unwrap());
-            assert_eq!(slices(lender.lend(&[left], &[]).unwrap()).0[0], b.bytes());
+            assert_eq!(slices(lender.lend(&[left], &[]).unwrap()).0[0], b.bytes().unwrap());
             lender.take_back(a);
             assert!(lender.lend(&[], &[left]).is_err());
             lender.take_back(b);

@@ -2,11 +2,12 @@
 #![allow(unsafe_code, reason = "makes slices from a base address and an offset")]
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::{ptr, slice};
 
 use smallvec::SmallVec;
 use tonnage_core::bytes::ALIGN;
-use tonnage_core::{Error, ErrorKind, Result};
+use tonnage_core::{Error, ErrorKind, Result, Source};
 
 use crate::buffer::Buffer;
 
@@ -125,10 +126,23 @@ impl<'l> Region<'l> {
     pub fn bytes(&self) -> Result<&'l [u8]> {
         match self.host {
             // SAFETY: `lend` found the bytes in a base of host memory that is borrowed for longer than 'l, where they are initialized,
-            // and found that no region or loan that is written overlaps them. 'l borrows the lender, so there is no later one.
+            // and found that no region or loan that is written overlaps them. 'l borrows the lender, so there is no later one; the
+            // lender refuses every later one that would overlap a loan.
             true => Ok(unsafe { slice::from_raw_parts(self.start, self.len) }),
             false => Err(not_host()),
         }
+    }
+
+    /// Some of the bytes.
+    ///
+    /// # Errors
+    /// Where there are fewer.
+    pub fn part(&self, range: Range<usize>) -> Result<Region<'l>> {
+        if range.start > range.end || range.end > self.len {
+            let what = format!("bytes {range:?} of a region of {}", self.len);
+            return Err(ErrorKind::BadGraph { what }.into());
+        }
+        Ok(Region { start: self.start.wrapping_add(range.start), len: range.len(), ..*self })
     }
 
     /// Where they start, in the addresses of their device.
@@ -171,6 +185,11 @@ impl<'l> RegionMut<'l> {
         }
     }
 
+    /// The same bytes for a shorter time.
+    pub fn reborrow(&mut self) -> RegionMut<'_> {
+        RegionMut(self.0)
+    }
+
     /// The same bytes, to read what is there while nobody writes them.
     pub fn as_read(&self) -> Region<'_> {
         self.0
@@ -193,7 +212,7 @@ impl<'l> RegionMut<'l> {
 }
 
 #[cold]
-pub(super) fn not_host() -> Error {
+fn not_host() -> Error {
     ErrorKind::BadGraph { what: "a slice of a device's memory".into() }.into()
 }
 
@@ -204,4 +223,6 @@ pub struct Regions<'l> {
     pub reads: SmallVec<[Region<'l>; 6]>,
     /// To write.
     pub writes: SmallVec<[RegionMut<'l>; 4]>,
+    /// The line of the op that they are for, where that is known: an error that comes late names it.
+    pub source: Option<Source>,
 }

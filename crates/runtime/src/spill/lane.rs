@@ -47,8 +47,8 @@ impl<'a> DiskLane<'a> {
         let work = move || {
             for TransferJob { number, at, mut loan } in asked {
                 let answer = match loan.is_written() {
-                    true => file.read(at, loan.bytes_mut()),
-                    false => file.write(at, loan.bytes()),
+                    true => loan.bytes_mut().and_then(|bytes| file.read(at, bytes)),
+                    false => loan.bytes().and_then(|bytes| file.write(at, bytes)),
                 };
                 // Nobody waits any more: the call has failed elsewhere.
                 if answers.send(FinishedTransfer { number, loan, answer }).is_err() {
@@ -67,7 +67,7 @@ impl<'a> DiskLane<'a> {
     /// Where the lane has ended.
     pub fn begin(&mut self, number: usize, at: u64, loan: Loan<'a>) -> Result<()> {
         if !loan.is_written() {
-            self.written += loan.bytes().len() as u64;
+            self.written += loan.len() as u64;
         }
         self.jobs.send(TransferJob { number, at, loan }).map_err(|_| gone("it has ended"))
     }

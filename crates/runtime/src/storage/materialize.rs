@@ -21,10 +21,11 @@ pub(super) fn bytes_of(recipe: &Recipe) -> Bytes {
 
 /// The bytes of a recipe.
 pub(crate) fn materialize(recipe: &Recipe, ledger: &Ledger, owner: Owner) -> Result<Buffer> {
-    let what = owner.what;
+    let (what, source) = (owner.what, owner.source);
     let mut buffer = Buffer::obtain(ledger, recipe.ty().bytes(what)?, owner)?;
     let backend = ledger.backend();
     let mut lender = Lender::new(backend);
+    lender.lend_for(Some(source));
     let base = lender.add(&mut buffer);
     let out = ByteRange { base, offset: 0, len: recipe.ty().bytes(what)?.as_usize(), align: 1 };
     let loads: SmallVec<[ReadSource; 4]> = recipe

@@ -71,7 +71,7 @@ pub(super) struct PlanChoice<'a> {
 impl PlanChoice<'_> {
     /// The plan without a look at its size.
     pub fn unlimited(&self) -> Result<Arc<Plan>> {
-        let options = PlanOptions::new(target_on(self.key.device, self.key.threads, machine()));
+        let options = PlanOptions::new(target_on(self.key.device, self.key.threads, machine())?);
         let graph = self.program.written_out(&self.key.specs)?;
         Ok(Arc::new(plan(&graph, &self.key.specs, options)?))
     }
@@ -127,7 +127,7 @@ impl PlanChoice<'_> {
     /// All plans, quickest first.
     pub fn frontier(&self, levers: &Levers) -> Result<Frontier> {
         let options =
-            PlanOptions::new(target_on(self.key.device, self.key.threads, levers.machine));
+            PlanOptions::new(target_on(self.key.device, self.key.threads, levers.machine)?);
         let graph = self.program.written_out(&self.key.specs)?;
         let residuals = self.program.with_residuals(&self.key.specs)?;
         Frontier::allowing(levers.allowed, &graph, &residuals, &self.key.specs, options)

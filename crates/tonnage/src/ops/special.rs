@@ -179,18 +179,37 @@ fn erfinv(x: &Tensor) -> Result<Tensor> {
     size.less(1.0)?.where_(&y, &ends)
 }
 
-/// The inverse of `erfc` between 0 and a half, by Newton's steps on logarithms.
+/// The inverse of `erfc` between 0 and a half, by Newton's steps on logarithms. Far out, where `erfc` has few digits left or
+/// none, its logarithm is that of its asymptotic series.
 fn erfcinv(c: &Tensor) -> Result<Tensor> {
+    const FAR: f64 = 1e-290;
+    const FIRST_FAR: f64 = 25.0;
     let fixed = c.stop_gradient()?;
     let log = (&fixed * (2.0 - &fixed)?)?.log()?;
+    let far = fixed.less(FAR)?;
+    let ones = c.ones_like()?;
+    let (near_c, far_c) = (far.where_(&ones, c)?, far.where_(c, &ones)?.log()?);
     let mut y = guess(&log)?;
     for _ in 0..STEPS {
-        let have = (&y).erfc()?;
-        let missing = ((&have / c)?.log()? * have)?;
-        let step = ((missing * (0.5 * PI.sqrt()))? * (&y).square()?.exp()?)?;
-        y = (y + step)?;
+        let near = far.where_(&ones, &y)?;
+        let have = (&near).erfc()?;
+        let missing = ((&have / &near_c)?.log()? * (have * near.square()?.exp()?)?)?;
+        let beyond = far.where_(&y, &(&ones * FIRST_FAR)?)?;
+        let square = (&beyond).square()?;
+        let scaled = (series(&(0.5 / &square)?)? / (beyond * PI.sqrt())?)?;
+        let missing_far = (((&scaled).log()? - square - &far_c)? * scaled)?;
+        y = (y + (far.where_(&missing_far, &missing)? * (0.5 * PI.sqrt()))?)?;
     }
     Ok(y)
+}
+
+/// `erfc(y)` times `y √π e^(y²)`, by `t = 1 / (2 y²)`: `1 - t + 3t² - 15t³ + ..`, all digits where `y` is 25 or more.
+fn series(t: &Tensor) -> Result<Tensor> {
+    let mut sum = t.ones_like()?;
+    for factor in [11.0, 9.0, 7.0, 5.0, 3.0, 1.0] {
+        sum = (1.0 - ((t * factor)? * sum)?)?;
+    }
+    Ok(sum)
 }
 
 /// Two digits of the inverse of `erf` at `x`, from the logarithm of `1 - x²`. Winitzki's.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tonnage::{Bytes, Context};
 use tonnage_core::graph::Builder;
 use tonnage_core::row::{Lower, OpDef, Sample};
-use tonnage_core::{DType, Emit, Kind};
+use tonnage_core::{DType, Device, Emit, Kind};
 use tonnage_plan::{PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::placement::ledger_of;
-use tonnage_runtime::{Array, Ledger, execute};
+use tonnage_runtime::{Array, Ledger, execute, host_ledger};
 
 use crate::common::draw::{bits, for_every_sample, mark};
 use crate::{TRIED, is_close_enough};
@@ -33,13 +33,24 @@ fn planned(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<
         let values =
             inputs.iter().map(|array| builder.input(array.ty(), Kind::Input, None)).collect();
         let made = builder.emit(op, values, sample.attrs.clone(), sample.regions.clone(), false)?;
-        let target = ledger_of("test", inputs.iter())?.backend().target();
+        let place = ledger_of("test", inputs.iter())?;
+        let target = place.backend().target();
         let graph = Arc::new(lower(&builder.finish(&made)?, &*target)?);
         let mut seen = Vec::new();
         let specs: Vec<_> =
             inputs.iter().map(|array| execute::spec(array, false, &mut seen)).collect();
         let plan = plan(&graph, &specs, PlanOptions::new(target))?;
+        let host = host_ledger();
+        let before = host.in_use();
+        host.reset_peak();
         let (made, measured) = execute::execute(&plan, inputs, [1, 2], mark())?;
+        if !place.is_host() {
+            let obtained = host.peak() - before;
+            match plan.is_bound {
+                true => assert!(obtained <= plan.host_bytes()),
+                false => assert_eq!(obtained, plan.host_bytes(), "of the host, and predicted"),
+            }
+        }
         match plan.is_bound {
             true => assert!(measured.used <= plan.peak()),
             false => assert_eq!(measured.used, plan.peak(), "used and predicted"),
@@ -94,9 +105,20 @@ fn same(
     }
 }
 
-/// Runs every sample here and on the device, in that way.
+/// Runs every sample here and on the device, in that way; on a device that leaves kernels to the host, too.
 fn everywhere(run: impl Fn(&'static OpDef, &Sample, &[Array]) -> Result<Vec<Array>, String>) {
-    let context = Context::new();
+    on_each(&Context::new(), &run);
+    if *TRIED == Device::SIM {
+        let context = Context::new();
+        context.sim().without_kernels(true);
+        on_each(&context, &run);
+    }
+}
+
+fn on_each(
+    context: &Context,
+    run: &impl Fn(&'static OpDef, &Sample, &[Array]) -> Result<Vec<Array>, String>,
+) {
     let _entered = context.enter();
     let ledger = context.ledger(*TRIED).unwrap();
     for_every_sample(|op, sample, inputs| {

@@ -11,6 +11,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod every_op;
+mod host_steps;
 mod programs;
 mod soft;
 mod training;

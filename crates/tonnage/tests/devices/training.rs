@@ -7,7 +7,7 @@ use tonnage::optim::Optimizer;
 use tonnage::train::{Checkpoints, Fit, Go};
 use tonnage::{
     Bytes, Context, DType, Elementwise, GradientTape, RandomKey, Result, Tensor, fori_loop,
-    function, set_seed, tensor,
+    function, memory, set_seed, tensor,
 };
 
 use crate::common::Folder;
@@ -39,8 +39,17 @@ fn chain(device: &str, budget: Option<Bytes>) -> Result<(Vec<u32>, Bytes, Bytes)
     .budget(budget.unwrap_or(Bytes::mib(1 << 20)))
     .unwrap();
     let plan = step.plan(&x)?;
+    let host = memory::info("cpu:0").unwrap().in_use;
+    memory::reset_peak("cpu:0").unwrap();
     let made = step.call(x)?;
     let ran = step.last_run().unwrap();
+    if device != "cpu:0" {
+        let obtained = memory::info("cpu:0").unwrap().peak - host;
+        assert_eq!(obtained, plan.host_bytes(), "of host memory, and predicted");
+        assert_eq!(ran.measured.spilled.is_zero(), plan.host_spill.is_zero());
+        let text = plan.to_string();
+        assert_eq!(text.contains("to host memory, and reads it back"), !plan.host_spill.is_zero());
+    }
     assert_eq!(ran.measured.used, plan.peak(), "used and predicted");
     assert_eq!(ran.measured.obtained, plan.obtains(), "obtained and predicted");
     Ok((made.iter().flat_map(bits).collect(), plan.peak(), ran.measured.spilled))
@@ -69,28 +78,53 @@ fn budgets_hold_on_the_device_and_what_is_spilled_waits_in_host_memory() {
     assert!(spilled > 0 && refused > 0, "{spilled} spilled, {refused} refused");
 }
 
+/// The gradient of a loop, under a budget; what its states take in files.
+fn loop_gradient(device: &str, budget: Option<Bytes>) -> Result<(Vec<u32>, Bytes, Bytes)> {
+    let _context = Context::new().enter();
+    let _scope = device::scope(device).unwrap();
+    set_seed(4);
+    let (x, w) = (drawn([8, 16], 1.0), drawn([16, 16], 0.2));
+    let step = function(|(x, w): (Tensor, Tensor)| -> Result<(Tensor, Tensor)> {
+        let mut tape = GradientTape::new();
+        tape.watch(&x);
+        tape.watch(&w);
+        let h = fori_loop(0, 40, x.clone(), |_, h: Tensor| h.matmul(&w)?.tanh())?;
+        let found = tape.gradient(&h.sum_all()?, &[&x, &w])?;
+        Ok((found[0].tensor()?, found[1].tensor()?))
+    })
+    .exact()
+    .budget(budget.unwrap_or(Bytes::mib(1 << 20)))
+    .unwrap();
+    let plan = step.plan(&(x.clone(), w.clone()))?;
+    let host = memory::info("cpu:0").unwrap().in_use;
+    memory::reset_peak("cpu:0").unwrap();
+    let (dx, dw) = step.call((x, w))?;
+    assert_eq!(step.last_run().unwrap().measured.used, plan.peak());
+    if device != "cpu:0" {
+        let obtained = memory::info("cpu:0").unwrap().peak - host;
+        assert_eq!(obtained, plan.host_bytes(), "of host memory, and predicted");
+    }
+    assert_eq!(dx.device().to_string(), device);
+    let bits = [bits(&dx), bits(&dw)].concat();
+    Ok((bits, plan.peak(), plan.on_disk()))
+}
+
 #[test]
-fn gradients_of_loops_run_on_the_device() {
-    let run = |device: &str| {
-        let _context = Context::new().enter();
-        let _scope = device::scope(device).unwrap();
-        let w = drawn([16, 16], 0.2);
-        let step = function(|(x, w): (Tensor, Tensor)| -> Result<(Tensor, Tensor)> {
-            let mut tape = GradientTape::new();
-            tape.watch(&x);
-            tape.watch(&w);
-            let h = fori_loop(0, 12, x.clone(), |_, h: Tensor| h.matmul(&w)?.tanh())?;
-            let found = tape.gradient(&h.sum_all()?, &[&x, &w])?;
-            Ok((found[0].tensor()?, found[1].tensor()?))
-        });
-        let plan = step.plan(&(drawn([8, 16], 1.0), w.clone())).unwrap();
-        set_seed(4);
-        let (dx, dw) = step.call((drawn([8, 16], 1.0), w)).unwrap();
-        assert_eq!(step.last_run().unwrap().measured.used, plan.peak());
-        assert_eq!(dx.device().to_string(), device);
-        (bits(&dx), bits(&dw))
-    };
-    assert_eq!(run("cpu:0"), run("sim:0"));
+fn gradients_of_loops_run_on_the_device_and_states_pass_through_host_memory_on_their_way_to_a_file()
+{
+    let (free, peak, _) = loop_gradient("cpu:0", None).unwrap();
+    let mut in_files = 0;
+    for percent in (20..=100).step_by(10) {
+        let budget = Bytes::new(peak.get() * percent / 100);
+        match (loop_gradient("cpu:0", Some(budget)), loop_gradient("sim:0", Some(budget))) {
+            (Ok((here, ..)), Ok((there, at_most, on_disk))) => {
+                assert!(at_most <= budget && here == free && there == free, "{percent} percent");
+                in_files += u32::from(!on_disk.is_zero());
+            }
+            (here, there) => assert!(there.is_err(), "{percent} percent: {:?}", here.err()),
+        }
+    }
+    assert!(in_files > 0);
 }
 
 fn points(rows: usize) -> Dataset<(Tensor, Tensor)> {

@@ -5,6 +5,7 @@ mod common;
 
 mod bad_plans;
 mod bad_trace;
+mod data_views;
 mod deferred;
 mod effects;
 mod epilogue;

@@ -3,8 +3,10 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod data_sizes;
 mod effect_gradients;
 mod factors;
+mod infinite_slopes;
 mod large_logits;
 mod loop_gradients;
 mod loop_residuals;

@@ -58,7 +58,7 @@ fn erfinv_undoes_erf_to_the_last_bits() {
 
 #[test]
 fn ndtri_gives_quantiles_far_into_the_tails() {
-    let p = [0.5, 0.025, 0.975, 1e-10, 1e-20, 1e-37];
+    let p = [0.5, 0.025, 0.975, 1e-10, 1e-20, 1e-37, 1e-280, 1e-291, 1e-300];
     let exact = [
         0.0,
         -1.9599639845400545,
@@ -66,12 +66,17 @@ fn ndtri_gives_quantiles_far_into_the_tails() {
         -6.361340902404056,
         -9.262340089798405,
         -12.784556666602299,
+        -35.78342139466302,
+        -36.48385132976048,
+        -37.0470962993612,
     ];
     let (made, slope) = with_slope(&tensor(p).unwrap(), |x| x.ndtri());
     close(&made, &exact, 1e-13);
     // One over the density.
     let density: Vec<f64> = made.iter().map(|x| (2.0 * PI).sqrt() * (0.5 * x * x).exp()).collect();
     close(&slope, &density, 1e-12);
+    let subnormal = tensor([1e-310f64, 5e-324]).unwrap().ndtri().unwrap();
+    close(&values(&subnormal), &[-37.663060331949524, -38.467405617144344], 1e-14);
     let ends = tensor([0.0f32, 1.0, -0.1, 1.1, f32::NAN]).unwrap();
     let ends = values(&ends.ndtri().unwrap());
     assert_eq!(ends[..2], [f64::NEG_INFINITY, f64::INFINITY]);

@@ -5,27 +5,32 @@ use tonnage_core::row::Call;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, OpDef, Scalar};
 use tonnage_ops::tile::TileLimits;
-use tonnage_plan::{Machine, SharedTarget, Target};
+use tonnage_plan::{Machine, SharedTarget, Space, Target, TileRun};
 
 /// A device that runs the kernels of a CPU.
 #[derive(Debug)]
-pub struct SimTarget(pub SharedTarget);
+pub struct SimTarget {
+    /// Whose kernels it runs.
+    pub cpu: SharedTarget,
+    /// Whether it leaves them to the host, all but tile programs.
+    pub no_kernels: bool,
+}
 
 impl Target for SimTarget {
     fn name(&self) -> String {
-        format!("sim, as {}", self.0.name())
+        format!("sim, as {}", self.cpu.name())
     }
 
     fn machine(&self) -> Machine {
-        self.0.machine()
+        self.cpu.machine()
     }
 
     fn tile_limits(&self) -> TileLimits {
-        self.0.tile_limits()
+        self.cpu.tile_limits()
     }
 
     fn block(&self, bytes: Bytes) -> Bytes {
-        super::sim::block(bytes)
+        super::block(bytes)
     }
 
     fn cuts_from(&self) -> Option<Bytes> {
@@ -33,27 +38,46 @@ impl Target for SimTarget {
     }
 
     fn scratch(&self, op: &OpDef, call: &Call, stored: &[Option<&Layout>]) -> Bytes {
-        self.0.scratch(op, call, stored)
+        match self.no_kernels {
+            true => Bytes::ZERO,
+            false => self.cpu.scratch(op, call, stored),
+        }
+    }
+
+    fn spill_space(&self) -> Space {
+        Space::Host
+    }
+
+    fn host_scratch(&self, op: &OpDef, call: &Call) -> Option<Bytes> {
+        let on_host = self.no_kernels || matches!(call.attrs, Attrs::Host { .. });
+        on_host.then(|| self.cpu.scratch(op, call, &[]))
+    }
+
+    fn host_tile_scratch(&self, _: &TileRun) -> Option<Bytes> {
+        None
     }
 
     fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes {
-        self.0.tile_scratch(program, domain)
+        self.cpu.tile_scratch(program, domain)
     }
 
     fn streamed(&self, op: &OpDef, call: &Call, input: usize, layout: &Layout) -> Option<usize> {
-        self.0.streamed(op, call, input, layout)
+        match self.no_kernels {
+            true => None,
+            false => self.cpu.streamed(op, call, input, layout),
+        }
     }
 
     fn has_epilogue(&self, op: &OpDef) -> bool {
-        self.0.has_epilogue(op)
+        !self.no_kernels && self.cpu.has_epilogue(op)
     }
 
     fn file_pieces(&self, bytes: Bytes) -> Bytes {
-        self.0.file_pieces(bytes)
+        self.cpu.file_pieces(bytes)
     }
 
     fn rows_in_file(&self, op: &OpDef, attrs: &Attrs, table: usize, rows: usize) -> Option<Bytes> {
-        self.0.rows_in_file(op, attrs, table, rows)
+        self.cpu.rows_in_file(op, attrs, table, rows)
     }
 
     fn uniform(
@@ -62,6 +86,6 @@ impl Target for SimTarget {
         domain: &[usize],
         inputs: &[Scalar],
     ) -> Option<Scalar> {
-        self.0.uniform(program, domain, inputs)
+        self.cpu.uniform(program, domain, inputs)
     }
 }

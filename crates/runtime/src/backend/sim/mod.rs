@@ -5,93 +5,37 @@
 //!
 //! Addresses are those of hidden host memory, moved to where no machine maps anything. Nothing runs when it is launched: all waits in the
 //! queue until somebody reads something, or waits for the device. Bytes that are released go back behind what was launched before.
-#![allow(unsafe_code, reason = "makes slices of the device's own memory")]
+mod queue;
+mod target;
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use smallvec::SmallVec;
-use tonnage_core::error::{Error, ErrorKind, Result};
+use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Cost, OpDef};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, Device};
 use tonnage_ops::tile::TileLimits;
-use tonnage_plan::{SharedTarget, TileRun};
+use tonnage_plan::SharedTarget;
 
-use super::sim_target::SimTarget;
 use super::{
-    Backend, CPU, KernelInput, KernelLaunch, KernelOutput, ReadSource, RowsToFile, TileLaunch,
-    TileToFile, host_step,
+    Backend, CPU, CopyTicket, HostPart, KernelLaunch, RowsToFile, TileLaunch, TileToFile, host_step,
 };
 use crate::lend::{Region, RegionMut, Regions};
 use crate::system::{Backing, Memory, MemoryBlock};
+
+use queue::{Command, SimState, Span, Work, hidden};
+pub use target::SimTarget;
 
 /// How far addresses are moved: with the highest bit but one, no system on 64 bits maps anything there.
 const MOVED: usize = 1 << 62;
 
 /// The device.
 pub struct Sim(Mutex<SimState>);
-
-#[derive(Default)]
-struct SimState {
-    queue: VecDeque<Command>,
-    blocks: Vec<MemoryBlock>,
-    /// What failed, until somebody who waits is told.
-    failed: Option<Error>,
-    /// Commands until one fails.
-    fail_in: Option<u64>,
-}
-
-/// Something that was launched and has not run.
-enum Command {
-    Run {
-        work: Box<Work>,
-        reads: Vec<Span>,
-        writes: Vec<Span>,
-    },
-    /// Bytes of the host, to an address.
-    CopyIn {
-        from: Vec<u8>,
-        to: Span,
-    },
-    Release {
-        address: NonZero<usize>,
-    },
-}
-
-/// Bytes of the device, by where they really are.
-#[derive(Clone, Copy)]
-struct Span {
-    start: usize,
-    len: usize,
-}
-
-/// What a launch is, owned: what launched it is gone when it runs.
-#[allow(clippy::large_enum_variant, reason = "it is boxed whole")]
-enum Work {
-    Tile {
-        program: TileProgram,
-        domain: Sizes,
-        loads: Vec<ReadSource>,
-        layouts: SmallVec<[Layout; 4]>,
-        outputs: usize,
-        cost: Cost,
-    },
-    Kernel {
-        op: &'static OpDef,
-        attrs: Attrs,
-        inputs: SmallVec<[KernelInput; 4]>,
-        outputs: SmallVec<[KernelOutput; 2]>,
-        epilogue: Option<(TileRun, Vec<ReadSource>)>,
-        cost: Cost,
-    },
-    Copy(Option<(Layout, usize)>),
-    Fill(u8),
-}
 
 impl Sim {
     /// A device of its own, with nothing in its memory.
@@ -105,6 +49,17 @@ impl Sim {
         self.lock().fail_in = n;
     }
 
+    /// Whether it has no kernels, so that all but tile programs run as host steps. What was planned before stays planned for those that
+    /// it had. For tests.
+    pub fn without_kernels(&self, without: bool) {
+        self.lock().no_kernels = without;
+    }
+
+    /// What plans for it are made for, where it runs the kernels of that CPU.
+    pub fn target_beside(&self, cpu: SharedTarget) -> SharedTarget {
+        Arc::new(SimTarget { cpu, no_kernels: self.lock().no_kernels })
+    }
+
     fn lock(&self) -> MutexGuard<'_, SimState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -113,8 +68,8 @@ impl Sim {
         let reads = regions.reads.iter().map(|region| Span::of(region.address(), region.len()));
         let writes = regions.writes.iter().map(|region| Span::of(region.address(), region.len()));
         let (reads, writes) = (reads.collect(), writes.collect());
-        let work = Box::new(work);
-        self.lock().queue.push_back(Command::Run { work, reads, writes });
+        let (work, source) = (Box::new(work), regions.source);
+        self.lock().queue.push_back(Command::Run { work, reads, writes, source });
     }
 
     /// Runs what waits, and then this, over the device's memory.
@@ -131,99 +86,6 @@ impl Sim {
             regions.writes.iter().map(|region| Span::of(region.address(), region.len())).collect();
         state.count()?;
         f(hidden(&reads, &writes))
-    }
-}
-
-impl SimState {
-    /// Runs what waits; the error of what failed, once.
-    fn run_all(&mut self) -> Result<()> {
-        while let Some(command) = self.queue.pop_front() {
-            // Behind an error nothing runs: what an update would write stays as it is.
-            if let Err(error) = self.run(command) {
-                self.failed.get_or_insert(error);
-            }
-        }
-        self.failed.take().map_or(Ok(()), Err)
-    }
-
-    fn run(&mut self, command: Command) -> Result<()> {
-        match command {
-            Command::Release { address } => {
-                self.blocks.retain(|block| block.address() != address.get());
-                Ok(())
-            }
-            _ if self.failed.is_some() => Ok(()),
-            Command::CopyIn { from, to } => {
-                let to = hidden(&[], &[to]).writes.remove(0);
-                to.into_bytes()?.copy_from_slice(&from);
-                Ok(())
-            }
-            Command::Run { work, reads, writes } => {
-                self.count()?;
-                work.run(hidden(&reads, &writes))
-            }
-        }
-    }
-
-    /// Counts down to the launch that is made to fail.
-    fn count(&mut self) -> Result<()> {
-        let Some(left) = self.fail_in else { return Ok(()) };
-        self.fail_in = left.checked_sub(1).filter(|left| *left > 0);
-        match left {
-            ..=1 => {
-                let what = "it was made to fail".into();
-                Err(ErrorKind::DeviceFailed { device: Device::SIM, what }.into())
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Span {
-    /// That of an address of the device.
-    fn of(address: usize, len: usize) -> Span {
-        Span { start: address.wrapping_sub(MOVED), len }
-    }
-}
-
-/// Regions of hidden memory that a launch was lent.
-fn hidden<'l>(reads: &[Span], writes: &[Span]) -> Regions<'l> {
-    // SAFETY: the spans are of blocks of the device, which are released through its queue and so after what was launched before;
-    // they are initialized. `lend` found that none that is written overlaps another of its launch, and launches run one at a time, under
-    // the lock.
-    unsafe {
-        Regions {
-            reads: reads.iter().map(|span| Region::at(span.start, span.len)).collect(),
-            writes: writes.iter().map(|span| RegionMut::at(span.start, span.len)).collect(),
-        }
-    }
-}
-
-impl Work {
-    fn run(self, regions: Regions<'_>) -> Result<()> {
-        match self {
-            Work::Tile { program, domain, loads, layouts, outputs, cost } => {
-                let (program, domain, loads) = (&program, &domain[..], &loads[..]);
-                let stop = None;
-                let layouts = layouts.iter().collect();
-                let launch = TileLaunch { program, domain, loads, layouts, outputs, cost, stop };
-                CPU.tile(&launch, regions)
-            }
-            Work::Kernel { op, attrs, inputs, outputs, epilogue, cost } => {
-                let (attrs, decides, stop) = (&attrs, false, None);
-                let epilogue = epilogue.as_ref().map(|(run, loads)| (run, &loads[..]));
-                let launch =
-                    KernelLaunch { op, attrs, inputs, outputs, decides, epilogue, cost, stop };
-                CPU.kernel(launch, regions).map(|_| ())
-            }
-            Work::Copy(elements) => {
-                CPU.copy(elements.as_ref().map(|(layout, size)| (layout, *size)), regions)
-            }
-            Work::Fill(byte) => regions.writes.into_iter().try_for_each(|region| {
-                region.into_bytes()?.fill(byte);
-                Ok(())
-            }),
-        }
     }
 }
 
@@ -272,15 +134,15 @@ impl Memory for Sim {
 
     fn copy_within(&self, from: usize, to: usize, len: usize) -> Result<()> {
         let (reads, writes) = (vec![Span::of(from, len)], vec![Span::of(to, len)]);
-        let work = Box::new(Work::Copy(None));
-        self.lock().queue.push_back(Command::Run { work, reads, writes });
+        let (work, source) = (Box::new(Work::Copy(None)), None);
+        self.lock().queue.push_back(Command::Run { work, reads, writes, source });
         Ok(())
     }
 
     fn fill(&self, at: usize, len: usize, byte: u8) -> Result<()> {
         let (reads, writes) = (Vec::new(), vec![Span::of(at, len)]);
-        let work = Box::new(Work::Fill(byte));
-        self.lock().queue.push_back(Command::Run { work, reads, writes });
+        let (work, source) = (Box::new(Work::Fill(byte)), None);
+        self.lock().queue.push_back(Command::Run { work, reads, writes, source });
         Ok(())
     }
 }
@@ -291,7 +153,7 @@ impl Backend for Sim {
     }
 
     fn target(&self) -> SharedTarget {
-        Arc::new(SimTarget(CPU.target()))
+        self.target_beside(CPU.target())
     }
 
     fn tile_limits(&self) -> TileLimits {
@@ -305,7 +167,10 @@ impl Backend for Sim {
         stored: &[Option<&Layout>],
         cost: Cost,
     ) -> Bytes {
-        CPU.scratch(op, call, stored, cost)
+        match self.lock().no_kernels {
+            true => Bytes::ZERO,
+            false => CPU.scratch(op, call, stored, cost),
+        }
     }
 
     fn tile_scratch(&self, program: &TileProgram, domain: &[usize]) -> Bytes {
@@ -334,7 +199,7 @@ impl Backend for Sim {
         launch: KernelLaunch<'_>,
         regions: Regions<'_>,
     ) -> Result<SmallVec<[Sizes; 2]>> {
-        if matches!(launch.attrs, Attrs::Host { .. }) {
+        if matches!(launch.attrs, Attrs::Host { .. }) || self.lock().no_kernels {
             return host_step(self, launch, regions);
         }
         if launch.decides {
@@ -373,6 +238,19 @@ impl Backend for Sim {
 
     fn write(&self, from: &[u8], to: RegionMut<'_>) -> Result<()> {
         self.copy_in(from, to.address())
+    }
+
+    fn begin_copy_out(&self, from: Region<'_>, to: HostPart) -> Result<CopyTicket> {
+        Ok(self.lock().begin_copy(Span::of(from.address(), from.len()), to, true))
+    }
+
+    fn begin_copy_in(&self, from: HostPart, to: RegionMut<'_>) -> Result<CopyTicket> {
+        Ok(self.lock().begin_copy(Span::of(to.address(), to.len()), from, false))
+    }
+
+    fn await_copy(&self, copy: CopyTicket) -> Result<()> {
+        self.lock().queue.push_back(Command::Await(copy));
+        Ok(())
     }
 
     fn wait(&self) -> Result<()> {

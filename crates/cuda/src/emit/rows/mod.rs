@@ -1,0 +1,400 @@
+//! Kernels of row programs: threads share a row, hold it in registers where it is short enough, and meet in trees between passes.
+//!
+//! `program` says what is computed, this file how it is shared among threads, and its text.
+
+mod program;
+
+use std::fmt::Write as _;
+
+use smallvec::SmallVec;
+use tonnage_core::error::Result;
+use tonnage_core::layout::Layout;
+use tonnage_core::row::OpDef;
+use tonnage_core::{Attrs, DType};
+
+use super::axes::{Axes, contiguous};
+use super::operand::{load, stored};
+use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use program::{Pass, RowOperand, RowProgram};
+
+/// Bytes of the widest access.
+const ACCESS: usize = 16;
+
+/// Accesses that a thread holds of a row, at most.
+const MOST_HELD: usize = 8;
+
+/// What tells row kernels apart.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RowKey {
+    /// The op; its program follows from it and from this.
+    op: u16,
+    passes: &'static [Pass],
+    operands: SmallVec<[RowClass; 4]>,
+    numbers: SmallVec<[&'static str; 2]>,
+    dtype: DType,
+    outputs: u8,
+    /// Axes before the rows, where neighbours are one.
+    rank: u8,
+    vector: u8,
+    /// Threads that share a row.
+    lanes: u16,
+    /// Accesses that a thread holds; none where rows are too long.
+    held: u8,
+    /// Whether positions take 64 bits.
+    wide: bool,
+}
+
+/// What a kernel's text depends on of an operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct RowClass {
+    operand: RowOperand,
+    /// Whether neighbours of a row lie side by side, to be read at once.
+    at_once: bool,
+    dtype: DType,
+}
+
+/// Whether an op has a row program.
+pub fn has(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
+    dtype.is_float() && program::program(op, attrs).is_some()
+}
+
+/// The launch of an op over rows of its first input; nothing where there is nothing to do.
+///
+/// # Errors
+/// Where it has no row program.
+pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
+    let OpCall { op, attrs, operands, sizes, outputs } = *call;
+    let program = program::program(op, attrs).ok_or_else(|| bad("an op without a row program"))?;
+    let (Some((width, outer)), Some((_, dtype))) = (sizes.split_last(), operands.first()) else {
+        return Err(bad("rows without an axis"));
+    };
+    let rows: u64 = outer.iter().map(|n| *n as u64).product();
+    if rows == 0 || *width == 0 && !has_results(&program) {
+        return Ok(None);
+    }
+    let mut strides: SmallVec<[SmallVec<[i64; 4]>; 4]> = SmallVec::new();
+    let (mut addresses, mut steps): (SmallVec<[u64; 4]>, SmallVec<[i64; 4]>) = Default::default();
+    for ((operand, dtype), kind) in operands.iter().zip(program.operands) {
+        let (address, step, outer_steps) = match operand {
+            Operand::Memory(address, layout) => {
+                let start = address + (layout.offset * dtype.size()) as u64;
+                let (step, before) = row_steps(layout, *kind, outer.len());
+                (start, step, before)
+            }
+            Operand::Output(output) => {
+                let mut all = contiguous(sizes);
+                let step = all.pop().unwrap_or(1);
+                (outputs.get(*output).copied().unwrap_or(0), step, all)
+            }
+            Operand::Generator(..) => return Err(bad("a row that is computed")),
+        };
+        addresses.push(address);
+        steps.push(step);
+        strides.push(outer_steps);
+    }
+    let axes: SmallVec<[usize; 4]> = (0..outer.len()).collect();
+    let axes = Axes::merged(outer, &strides, &axes);
+    let rank = axes.rank().max(1);
+    let half = u64::from(u32::MAX >> 1);
+    let wide = rows > half || *width as u64 > half / 2;
+    // Along rows that are side by side in every operand that is read so.
+    let mut vector = ACCESS / dtype.size();
+    let fits = |vector: usize, i: usize| {
+        steps[i] == 1
+            && addresses[i].is_multiple_of((vector * operands[i].1.size()).min(ACCESS) as u64)
+            && axes.strides[i].iter().all(|step| step.unsigned_abs().is_multiple_of(vector as u64))
+    };
+    while vector > 1 && !width.is_multiple_of(vector) {
+        vector /= 2;
+    }
+    let is_aligned = |address: &u64| address.is_multiple_of((vector * dtype.size()) as u64);
+    if !outputs.iter().all(is_aligned) {
+        vector = 1;
+    }
+    let classes = program.operands.iter().enumerate().map(|(i, operand)| RowClass {
+        operand: *operand,
+        at_once: !matches!(operand, RowOperand::Number(_)) && fits(vector, i),
+        dtype: operands[i].1,
+    });
+    let (lanes, held) = sharing(*width, vector);
+    let key = RowKey {
+        op: op.id,
+        passes: program.passes,
+        operands: classes.collect(),
+        numbers: program.numbers.iter().map(|(name, _)| *name).collect(),
+        dtype: *dtype,
+        outputs: outputs.len() as u8,
+        rank: rank as u8,
+        vector: vector as u8,
+        lanes: lanes as u16,
+        held: held as u8,
+        wide,
+    };
+    let mut words = vec![rows, *width as u64];
+    words.extend(program.numbers.iter().map(|(_, number)| number.to_bits()));
+    let mut lengths: SmallVec<[u64; 4]> = axes.sizes.iter().map(|n| *n as u64).collect();
+    lengths.resize(rank, 1);
+    words.extend(&lengths);
+    for (i, address) in addresses.iter().enumerate() {
+        words.extend([*address, steps[i] as u64]);
+        let mut steps: SmallVec<[u64; 4]> = axes.strides[i].iter().map(|s| *s as u64).collect();
+        steps.resize(rank, 0);
+        words.extend(&steps);
+    }
+    words.extend(outputs);
+    let each = u64::from(THREADS) / lanes as u64;
+    let functions = SmallVec::from_iter([("kernel", blocks(rows, each))]);
+    Ok(Some(Launch { key: KernelKey::Rows(key), functions, words }))
+}
+
+fn has_results(program: &RowProgram) -> bool {
+    program.passes.iter().any(|pass| matches!(pass, Pass::Result(..)))
+}
+
+/// The step along a row, and those of the axes before it. A row that all share has none of those.
+fn row_steps(layout: &Layout, kind: RowOperand, outer: usize) -> (i64, SmallVec<[i64; 4]>) {
+    let mut steps: SmallVec<[i64; 4]> = layout.strides.iter().map(|s| *s as i64).collect();
+    let step = match kind {
+        RowOperand::Number(_) => 0,
+        RowOperand::Held | RowOperand::Read => steps.pop().unwrap_or(0),
+    };
+    // Axes that it lacks are before those that it has.
+    while steps.len() < outer {
+        steps.insert(0, 0);
+    }
+    (step, steps)
+}
+
+/// How many threads share a row, and how many accesses each of them holds; none where it is too long for that.
+fn sharing(width: usize, vector: usize) -> (usize, usize) {
+    let accesses = width.div_ceil(vector).max(1);
+    let lanes = accesses.div_ceil(4).next_power_of_two().clamp(1, THREADS as usize);
+    let lanes = match lanes {
+        // A warp takes twice as much before a block is needed, which meets through shared memory.
+        64 => 32,
+        lanes => lanes,
+    };
+    match accesses.div_ceil(lanes).next_power_of_two() {
+        held if held <= MOST_HELD => (lanes, held),
+        _ => (THREADS as usize, 0),
+    }
+}
+
+/// The names of operands in expressions.
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// The text of a kernel.
+pub fn text(key: &RowKey) -> String {
+    let writer = Writer { key, text: String::new(), replaced: None };
+    writer.whole()
+}
+
+struct Writer<'k> {
+    key: &'k RowKey,
+    text: String,
+    /// What `a` was replaced by, where it is not held.
+    replaced: Option<&'static str>,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// The word where an operand's arguments begin: its address, its step along a row, those along axes.
+    fn word_of(&self, operand: usize) -> usize {
+        let rank = usize::from(self.key.rank);
+        2 + self.key.numbers.len() + rank + operand * (2 + rank)
+    }
+
+    fn whole(mut self) -> String {
+        let key = self.key;
+        let (rank, lanes, vector) = (usize::from(key.rank), key.lanes, key.vector);
+        let (outputs, index) =
+            (self.word_of(key.operands.len()), if key.wide { "u64" } else { "u32" });
+        let computed = c_type(key.dtype.compute());
+        let words = outputs + usize::from(key.outputs);
+        let lowest = match key.dtype {
+            DType::F64 => "tn::from_bits(0xfff0000000000000ull)",
+            _ => "tn::from_bits(0xff800000u)",
+        };
+        self.line(&format!(
+            "struct P {{ u64 w[{words}]; }};\ntypedef {index} idx;\ntypedef {computed} C;"
+        ));
+        self.line(&format!("constexpr int L = {lanes}, V = {vector};"));
+        self.line("TN_KERNEL(kernel) {");
+        self.line(&format!("  __shared__ C tree[{THREADS}];\n  const C LOWEST = {lowest};"));
+        self.line("  const idx rows = (idx)p.w[0], n = (idx)p.w[1];");
+        self.line(&format!(
+            "  const idx row = (idx)blockIdx.x * {}u + threadIdx.x / L, lane = threadIdx.x % L;",
+            THREADS / u32::from(lanes)
+        ));
+        self.line(
+            "  const bool live = row < rows;\n  const idx o = live ? row : 0, size = live ? n : 0;",
+        );
+        for (i, name) in key.numbers.iter().enumerate() {
+            self.line(&format!("  const C {name} = (C)tn::from_bits(p.w[{}]);", 2 + i));
+        }
+        let first_size = 2 + key.numbers.len();
+        self.line("  idx q = o;");
+        for axis in (1..rank).rev() {
+            let size = first_size + axis;
+            self.line(&format!(
+                "  const idx k{axis} = q % (idx)p.w[{size}]; q /= (idx)p.w[{size}];"
+            ));
+        }
+        self.line("  const idx k0 = q;");
+        for (i, class) in key.operands.iter().enumerate() {
+            let word = self.word_of(i);
+            let ty = c_type(class.dtype);
+            let mut at = String::from("0");
+            for axis in 0..rank {
+                let _ = write!(at, " + (i64)k{axis} * (i64)p.w[{}]", word + 2 + axis);
+            }
+            self.line(&format!("  const {ty}* const x{i} = (const {ty}*)p.w[{word}] + ({at});"));
+            if let RowOperand::Number(name) = class.operand {
+                let value = load(class.dtype, &format!("x{i}[0]"));
+                self.line(&format!("  const C {name} = {value};"));
+            }
+        }
+        self.hold();
+        for pass in key.passes {
+            self.pass(pass, outputs);
+        }
+        self.line("}");
+        self.text
+    }
+
+    /// Reads what is held.
+    fn hold(&mut self) {
+        let held = self.key.held;
+        if held == 0 {
+            return;
+        }
+        for i in self.held() {
+            self.line(&format!("  C h{i}[{held} * V];"));
+        }
+        self.line(&format!("#pragma unroll\n  for (int h = 0; h < {held}; h++) {{"));
+        self.line("    const idx s = ((idx)h * L + lane) * V;\n    if (s < size) {");
+        for i in self.held() {
+            self.read(i, &format!("h{i}[h * V + v] = "), "");
+        }
+        self.line("    }\n  }");
+    }
+
+    /// Operands that are held.
+    fn held(&self) -> Vec<usize> {
+        let is_held = |i: &usize| self.key.operands[*i].operand == RowOperand::Held;
+        (0..self.key.operands.len()).filter(is_held).collect()
+    }
+
+    /// Reads the elements from `s` on of an operand, one by one or at once, to where `to` says.
+    fn read(&mut self, i: usize, to: &str, before: &str) {
+        let class = self.key.operands[i];
+        let ty = c_type(class.dtype);
+        self.text.push_str(before);
+        if class.at_once {
+            let value = load(class.dtype, &format!("t{i}.v[v]"));
+            self.line(&format!(
+                "      const Vec<{ty}, V> t{i} = *(const Vec<{ty}, V>*)(x{i} + s);"
+            ));
+            self.line(&format!("#pragma unroll\n      for (int v = 0; v < V; v++) {to}{value};"));
+        } else {
+            let step = self.word_of(i) + 1;
+            let value = load(class.dtype, &format!("x{i}[(i64)(s + v) * (i64)p.w[{step}]]"));
+            self.line(&format!("#pragma unroll\n      for (int v = 0; v < V; v++) {to}{value};"));
+        }
+    }
+
+    fn pass(&mut self, pass: &Pass, outputs: usize) {
+        match *pass {
+            Pass::Let(text) => self.line(&format!("  {text}")),
+            Pass::Max(name, expression) => {
+                self.line(&format!("  C {name}_ = LOWEST;"));
+                self.each(expression, &format!("{name}_ = rows_most({name}_, y);"), "");
+                self.line(&format!("  const C {name} = rows_max<L>({name}_, tree);"));
+            }
+            Pass::Sum(name, expression) => self.sum(name, expression, ""),
+            Pass::SumReplaced(name, expression) => {
+                let keep = if self.key.held > 0 { "h0[h * V + v] = y;" } else { "" };
+                self.sum(name, expression, keep);
+                self.replaced = (self.key.held == 0).then_some(expression);
+            }
+            Pass::Store(expression) => {
+                let (ty, to) = (c_type(self.key.dtype), outputs);
+                let put = format!("z.v[v] = {};", stored(self.key.dtype, "y"));
+                let end =
+                    format!("      *(Vec<{ty}, V>*)(({ty}*)p.w[{to}] + (i64)o * (i64)n + s) = z;");
+                self.each_with(&format!("      Vec<{ty}, V> z;"), expression, &put, &end);
+            }
+            Pass::Result(output, expression) => {
+                let (ty, to) = (c_type(self.key.dtype), outputs + output);
+                let value = stored(self.key.dtype, &format!("({expression})"));
+                self.line(&format!("  if (live && lane == 0) (({ty}*)p.w[{to}])[o] = {value};"));
+            }
+        }
+    }
+
+    fn sum(&mut self, name: &str, expression: &str, keep: &str) {
+        self.line(&format!("  C {name}_ = 0;"));
+        self.each(expression, &format!("{name}_ = {name}_ + y;"), keep);
+        self.line(&format!("  const C {name} = rows_sum<L>({name}_, tree);"));
+    }
+
+    fn each(&mut self, expression: &str, with: &str, keep: &str) {
+        self.each_with("", expression, &format!("{with} {keep}"), "");
+    }
+
+    /// Goes through the elements of a row: `y` is an expression of each, `with` is done for each, `end` for each access.
+    fn each_with(&mut self, begin: &str, expression: &str, with: &str, end: &str) {
+        let held = self.key.held;
+        match held {
+            0 => self.line("  for (idx s = lane * V; s < size; s += (idx)L * V) {"),
+            _ => {
+                self.line(&format!("#pragma unroll\n  for (int h = 0; h < {held}; h++) {{"));
+                self.line(
+                    "    const idx s = ((idx)h * L + lane) * V;\n    if (s >= size) continue;",
+                );
+            }
+        }
+        let is_used = |i: usize| uses(expression, NAMES[i]);
+        let mut names = String::new();
+        for i in 0..self.key.operands.len() {
+            let class = self.key.operands[i];
+            match class.operand {
+                RowOperand::Number(_) => {}
+                RowOperand::Held if held > 0 => {
+                    let _ = write!(names, "const C {} = h{i}[h * V + v]; ", NAMES[i]);
+                }
+                _ if is_used(i) => {
+                    self.line(&format!("      C r{i}[V];"));
+                    self.read(i, &format!("r{i}[v] = "), "");
+                    match self.replaced.filter(|_| i == 0) {
+                        None => {
+                            let _ = write!(names, "const C {} = r{i}[v]; ", NAMES[i]);
+                        }
+                        Some(by) => {
+                            let _ = write!(
+                                names,
+                                "C a_; {{ const C a = r0[v]; a_ = {by}; }} const C a = a_; "
+                            );
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.line(begin);
+        self.line(&format!(
+            "#pragma unroll\n      for (int v = 0; v < V; v++) {{ {names}const C y = {expression}; {with} }}"
+        ));
+        self.line(end);
+        self.line("  }");
+    }
+}
+
+/// Whether an expression has that name in it, as a word of its own.
+fn uses(expression: &str, name: &str) -> bool {
+    expression.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
+}

@@ -1,0 +1,142 @@
+//! Row programs: what is computed of a row, pass by pass, for each op that has one.
+//!
+//! A pass goes through the elements of a row: `a`, `b`, ... are those of the operands that are rows, `n` is how many there are, and `C` is
+//! what is computed in. An operand with one value a row has its name from the start, and so have the numbers that attributes give.
+
+use tonnage_core::Attrs;
+use tonnage_core::row::OpDef;
+use tonnage_ops::OpId;
+use tonnage_ops::nn::norm::how;
+use tonnage_ops::nn::softmax::smoothing;
+
+/// What an operand is for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowOperand {
+    /// A row that several passes read.
+    Held,
+    /// A row that one pass reads, or that is the same for all rows.
+    Read,
+    /// One number a row.
+    Number(&'static str),
+}
+
+/// A pass, or what stands between two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pass {
+    /// The largest of an expression, by its name.
+    Max(&'static str, &'static str),
+    /// The sum of an expression, by its name.
+    Sum(&'static str, &'static str),
+    /// Replaces `a` by an expression of it for all passes that follow, and adds it up.
+    SumReplaced(&'static str, &'static str),
+    /// Statements.
+    Let(&'static str),
+    /// The elements of the first output.
+    Store(&'static str),
+    /// The row's number of an output.
+    Result(usize, &'static str),
+}
+
+/// A row program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowProgram {
+    pub operands: &'static [RowOperand],
+    pub passes: &'static [Pass],
+    /// Numbers that the attributes give, by name.
+    pub numbers: Vec<(&'static str, f64)>,
+}
+
+use Pass::{Let, Max, Result as RowResult, Store, Sum, SumReplaced};
+use RowOperand::{Held, Number, Read};
+
+/// The largest element, unless all are minus infinity.
+const BASE: [Pass; 2] = [Max("most", "a"), Let("const C base = most == LOWEST ? (C)0 : most;")];
+
+/// The program of an op, where it has one.
+pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
+    let is = |id: OpId| op.id == id as u16;
+    let share = || smoothing(op.name, attrs).ok();
+    let (operands, passes, numbers): (&[RowOperand], &[Pass], Vec<(&str, f64)>) = match () {
+        () if is(OpId::Softmax) => (
+            &[Held],
+            &[
+                BASE[0],
+                BASE[1],
+                SumReplaced("sum", "p_exp(a - base)"),
+                Let("const C part = (C)1 / sum;"),
+                Store("a * part"),
+            ],
+            Vec::new(),
+        ),
+        () if is(OpId::LogSoftmax) => (
+            &[Held],
+            &[
+                BASE[0],
+                BASE[1],
+                Sum("sum", "p_exp(a - base)"),
+                Let("const C log = p_log(sum);"),
+                Store("(a - base) - log"),
+            ],
+            Vec::new(),
+        ),
+        () if is(OpId::SoftmaxGrad) => {
+            (&[Held, Held], &[Sum("sum", "a * b"), Store("b * (a - sum)")], Vec::new())
+        }
+        () if is(OpId::LogSoftmaxGrad) => {
+            (&[Held, Read], &[Sum("sum", "a"), Store("a - p_exp(b) * sum")], Vec::new())
+        }
+        () if is(OpId::CrossEntropyDense) => (
+            &[Held, Read],
+            &[
+                BASE[0],
+                BASE[1],
+                Sum("powers", "p_exp(a - base)"),
+                Let(
+                    "const C log = p_log(powers), certain = (C)1 - share, even = share / (C)(n > 0 ? n : 1);",
+                ),
+                Sum("loss", "tn::fma(b, certain, even) * (log - (a - base))"),
+                RowResult(0, "loss"),
+            ],
+            vec![("share", share()?)],
+        ),
+        () if is(OpId::CrossEntropyDenseGrad) => (
+            &[Held, Held, Number("g")],
+            &[
+                BASE[0],
+                BASE[1],
+                SumReplaced("powers", "p_exp(a - base)"),
+                Sum("targets", "b"),
+                Let(
+                    "const C certain = (C)1 - share, even = share / (C)(n > 0 ? n : 1), by = g * (targets * certain + share) / powers;",
+                ),
+                Store("a * by - g * tn::fma(b, certain, even)"),
+            ],
+            vec![("share", share()?)],
+        ),
+        () if is(OpId::LayerNorm) => {
+            let how = how(op.name, attrs).ok()?;
+            (
+                &[Held, Read, Read],
+                match how.centered {
+                    true => &[
+                        Sum("sum", "a"),
+                        Let("const C part = (C)1 / (C)n, mean = sum * part;"),
+                        Sum("squares", "(a - mean) * (a - mean)"),
+                        Let("const C by = (C)1 / p_sqrt(squares * part + epsilon);"),
+                        Store("tn::fma((a - mean) * by, b, c)"),
+                    ],
+                    false => &[
+                        Sum("squares", "a * a"),
+                        Let(
+                            "const C part = (C)1 / (C)n, by = (C)1 / p_sqrt(squares * part + epsilon);",
+                        ),
+                        Store("tn::fma(a * by, b, c)"),
+                    ],
+                },
+                vec![("epsilon", how.epsilon)],
+            )
+        }
+        () => return None,
+    };
+    Some(RowProgram { operands, passes, numbers })
+}
