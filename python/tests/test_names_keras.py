@@ -251,3 +251,42 @@ def test_boxes_of_images():
 def test_tensors_in_a_list_become_the_dtype_that_is_asked_for():
     assert tf.convert_to_tensor([tf.constant(1), 2], tf.float32).numpy().tolist() == [1.0, 2.0]
     assert tf.convert_to_tensor(True, tf.float32).numpy() == 1.0
+
+
+@pytest.mark.parametrize("shape", [[7], [2, 5], [0], []])
+@pytest.mark.parametrize("count", [0, 1, 20])
+def test_tables_are_dictionaries(shape, count):
+    keys = RNG.permutation(40)[:count].astype("int64")
+    held = dict(zip(keys.tolist(), RNG.integers(0, 99, size=count).tolist()))
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(keys, list(held.values()), "int64", "int32"), -1)
+    assert int(table.size()) == count and dict(zip(*(t.numpy().tolist() for t in table.export()))) == held
+    asked = RNG.integers(0, 40, size=shape)
+    expected = np.vectorize(lambda key: held.get(int(key), -1), otypes=["int32"])(asked)
+    for lookup in (table.lookup, tf.function(table.lookup)):
+        np.testing.assert_array_equal(lookup(tf.constant(asked, "int64")), expected)
+
+
+def test_tables_that_are_written_to_and_those_of_files(tmp_path):
+    table = tf.lookup.experimental.MutableHashTable("int64", "int64", 0)
+    table.insert(tf.constant([7, 3, 7], "int64"), tf.constant([1, 2, 5], "int64"))
+    table.remove(tf.constant([3, 99], "int64"))
+    assert [t.numpy().tolist() for t in table.export()] == [[7], [5]]
+    (tmp_path / "words").write_text("30\n10\n20\n")
+    line, number = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+    words = tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(str(tmp_path / "words"), tf.int64, line, tf.int64, number, value_index_offset=1), 0)
+    assert words.lookup(tf.constant([10, 30, 5], "int64")).numpy().tolist() == [2, 1, 0]
+
+
+def test_tables_refuse_what_they_cannot_hold():
+    with pytest.raises(tf.errors.FailedPreconditionError, match="one value for a key"):
+        tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 1], [2, 3]), 0)
+    with pytest.raises(ValueError, match="a value for each key"):
+        tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 2], [2]), 0)
+    with pytest.raises(TypeError, match="Dtype of argument `keys`"):
+        tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1], [2]), 0).lookup(tf.constant([1.0]))
+
+
+def test_rows_of_sparse_tensors_are_mapped():
+    a, b = RNG.integers(0, 3, size=(3, 2, 4)).astype("float32"), floats(3, 4, 5)
+    made = tf.map_fn(lambda x: tf.sparse.sparse_dense_matmul(*x), (tf.sparse.from_dense(a), tf.constant(b)), fn_output_signature=tf.float32)
+    np.testing.assert_allclose(made, a @ b, rtol=1e-5)

@@ -236,8 +236,27 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
                                            "fn_output_signature")
         return _nest.pack_sequence_as(made, leaves) if len(leaves) == len(_nest.flatten(made)) else made
 
+    if any(_is_sparse(leaf) for leaf in _nest.flatten(elems)):
+        return _stopped(_map_sparse(run, elems), back_prop)
     elems = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
     return _stopped(_t.map_rows(run, elems, bool(swap_memory)), back_prop)
+
+
+def _is_sparse(value):
+    return hasattr(value, "dense_shape")
+
+
+def _map_sparse(run, elems):
+    """Rows of sparse tensors have as many elements as the data decide: a loop of Python over how many rows there are."""
+    from .sparse import _row
+
+    def row_of(leaf, i):
+        return _row(leaf, i) if _is_sparse(leaf) else leaf[i]
+
+    elems = _nest.map_structure(lambda e: e if _is_sparse(e) else _t.to_tensor(e, None, None), elems)
+    count = next(leaf.shape[0] for leaf in _nest.flatten(elems) if leaf.shape[0] is not None)
+    made = [run(_nest.map_structure(lambda leaf, i=i: row_of(leaf, i), elems)) for i in range(count)]
+    return _nest.map_structure(lambda *leaves: _t.stack(list(leaves), 0), *made)
 
 
 def _hints(where, parallel_iterations=None, infer_shape=True):

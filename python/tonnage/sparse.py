@@ -206,6 +206,14 @@ def minimum(sp_a, sp_b, name=None):
     return _union(add(sp_a, zeros[1]), add(sp_b, zeros[0]), _segment_min)
 
 
+def _row(sp_input, i):
+    """One row of the first axis."""
+    from ._index import boolean_mask
+
+    here = sp_input.indices[:, 0] == i
+    return SparseTensor(boolean_mask(sp_input.indices, here)[:, 1:], boolean_mask(sp_input.values, here), sp_input.shape[1:])
+
+
 def retain(sp_input, to_retain):
     """The elements for which a boolean says so."""
     keep = _t.to_tensor(to_retain, None, None)

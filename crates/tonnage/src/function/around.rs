@@ -14,12 +14,22 @@ thread_local! {
 /// are kept.
 ///
 /// ```
-/// use tonnage::{DType, Elementwise, Tensor, budgeted, function, random_normal};
-/// let f = function(|x: Tensor| x.matmul(&x.t()?)?.tanh()?.sum_all());
-/// let x = random_normal([64, 64], DType::F32)?;
-/// let (free, tight) = (f.plan(&x)?.peak(), budgeted("24KiB", || f.plan(&x))??.peak());
-/// assert!(tight <= "24KiB".parse()? && tight < free && f.plan(&x)?.peak() == free);
-/// assert!(budgeted("1KiB", || f.call(x))?.is_err());
+/// use tonnage::{DType, Elementwise, GradientTape, Tensor, Variable, budgeted, function, random_normal};
+/// let w = Variable::new("w", random_normal([64, 64], DType::F32)?)?;
+/// let step = function(move |x: Tensor| {
+///     let mut tape = GradientTape::new();
+///     let mut h = x;
+///     for _ in 0..32 {
+///         h = h.matmul(&w.read()?)?.tanh()?;
+///     }
+///     let loss = h.square()?.mean_all()?;
+///     w.assign_sub(&(tape.gradient(&loss, &w)?.tensor()? * 0.1)?)?;
+///     Ok(loss)
+/// });
+/// let x = random_normal([1024, 64], DType::F32)?;
+/// let (free, tight) = (step.plan(&x)?.peak(), budgeted("4MiB", || step.plan(&x))??.peak());
+/// assert!(tight <= "4MiB".parse()? && free > "8MiB".parse()? && step.plan(&x)?.peak() == free);
+/// assert!(budgeted("32KiB", || step.call(x))?.is_err());
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 #[track_caller]
