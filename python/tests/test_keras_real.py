@@ -90,6 +90,27 @@ np.testing.assert_array_equal(other.predict(x, verbose=0), model.predict(x, verb
 first, second = (m.fit(x, y, verbose=0, shuffle=False).history["loss"] for m in (model, loaded))
 assert first == second, "the optimizer's state was saved too"
 """,
+    "files have the places that Keras gives them, of subclasses too": """
+import h5py, tempfile, pathlib
+class Own(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.several = [keras.layers.Dense(2), keras.layers.Dense(3)]
+        self.last = keras.layers.Dense(1)
+    def call(self, x):
+        for layer in [*self.several, self.last]:
+            x = layer(x)
+        return x
+model = Own()
+model.compile("sgd", "mse")
+model.fit(*data(8, 4, 1), verbose=0)
+path = pathlib.Path(tempfile.mkdtemp(), "own.weights.h5")
+model.save_weights(path)
+names = []
+h5py.File(path).visititems(lambda name, found: names.append(name) if isinstance(found, h5py.Dataset) else None)
+layers = [f"{layer}/vars/{i}" for layer in ("last", "layers/dense", "layers/dense_1") for i in (0, 1)]  # as on TensorFlow
+assert sorted(name for name in names if not name.startswith("optimizer")) == layers, names
+""",
     "a train_step of one's own, in a subclass that is built as it is called": """
 class Own(keras.Model):
     def __init__(self):

@@ -26,7 +26,7 @@ FOLDERS = ("activations constraints initializers losses metrics optimizers regul
 # How long a file may take, in seconds.
 LONGEST = 1800
 
-ELSEWHERE = re.compile(r"No module named '|requires the '?[\w-]+'? package|ImportError while importing test module")
+ELSEWHERE = re.compile(r"No module named '(?!tensorflow)|requires the '?[\w-]+'? (package|module)|ImportError while importing test module")
 
 # How Python is started: on Tonnage, or, with another interpreter, on what it has.
 ON_TONNAGE = (sys.executable, "-m", "tonnage")

@@ -9,6 +9,9 @@ import functools
 class Trackable:
     """An object whose state can be saved."""
 
+    # What it holds, by name. Keras' files leave out what every object has: a class says so, for an object has it only when it holds something.
+    _tonnage_tracked = None
+
     def _track_trackable(self, trackable, name, overwrite=False):
         """Notes that it holds another under a name."""
         known = self.__dict__.setdefault("_tonnage_tracked", {})
@@ -20,7 +23,7 @@ class Trackable:
 
     def _trackable_children(self, save_type="checkpoint", **kwargs):
         """What it holds, by name."""
-        return dict(self.__dict__.get("_tonnage_tracked", {}))
+        return dict(self._tonnage_tracked or {})
 
 
 class AutoTrackable(Trackable):
