@@ -48,6 +48,7 @@ SO_ANYWAY = {
     "dict_outputs": "found by the outputs themselves",
     "training": "handed on by the layers",
     "summarize": "told by the function around it",
+    "experimental_is_anonymous": "tables have no names to be shared by",
     "partial": "values are known in full or not at all",
     "unique": "an index that makes TensorFlow's loop shorter",
     "allow_fast_lookup": "indices are always checked",

@@ -87,12 +87,12 @@ class _Table:
         """All keys, and their values."""
         return self._keys, self._values
 
-    def lookup(self, keys, name=None):
+    def _found(self, keys):
         """The values of keys, and the default where one is not there."""
         from .sparse import SparseTensor
 
         if isinstance(keys, SparseTensor):
-            return keys.with_values(self.lookup(keys.values))
+            return keys.with_values(self._found(keys.values))
         keys = _t.to_tensor(keys, None, None)
         if keys.dtype != self.key_dtype:
             raise TypeError(f"Dtype of argument `keys` must be {self.key_dtype!r}, received: {keys.dtype!r}")
@@ -103,7 +103,8 @@ class _Table:
         found = _t.where_(_t.gather(self._keys, at, 0, 0) == flat, _t.gather(self._values, at, 0, 0), self._default_value)
         return _t.reshape(found, _t.shape_of(keys, "int32"))
 
-    __getitem__ = lookup
+    def __getitem__(self, keys):
+        return self.lookup(keys)
 
     def _begin(self, keys, values):
         keys, values = (_np.ravel(tensor.numpy()) for tensor in (keys, values))
@@ -130,6 +131,10 @@ class StaticHashTable(_Table):
         super().__init__(initializer.key_dtype, initializer.value_dtype, default_value)
         initializer.initialize(self)
 
+    def lookup(self, keys, name=None):
+        """The values of keys, and the default where one is not there."""
+        return self._found(keys)
+
 
 class _MutableHashTable(_Table):
     """A table that is written to, outside of functions.
@@ -149,7 +154,7 @@ class _MutableHashTable(_Table):
             raise _InvalidArgumentError(None, None, "lookup: defaults of single keys are not there; take those of the table")
         if _t.is_symbolic():
             raise _DataDecideError("what a table that is written to holds")
-        return super().lookup(keys)
+        return self._found(keys)
 
     def insert(self, keys, values, name=None):
         """Gives keys values; the last one holds."""

@@ -94,6 +94,7 @@ RESULTS = {
     "_tonnage.DType.real_dtype": "DType",
     "_tonnage.DType.size": "int",
     "_tonnage.Function.graph_bytes": "int",
+    "_tonnage.Plan.host_bytes": "int",
     "_tonnage.Function.graph_text": "str",
     "_tonnage.Function.max_batch": "int",
     "_tonnage.Function.plan": "Plan",
