@@ -132,7 +132,8 @@ impl Trial for Case {
             // Floats are added up in another order than the CPU's.
             let loose = match &self.program.close {
                 Close::Reduce {
-                    reduction: Reduction::Sum | Reduction::Mean | Reduction::Prod, ..
+                    reduction: Reduction::Sum | Reduction::Mean | Reduction::Prod,
+                    ..
                 } => Some(1.0),
                 _ => None,
             };
