@@ -13,7 +13,7 @@ ROOT = pathlib.Path(tf.__file__).parent
 
 # Methods whose parameters are what their caller hands over, wanted or not.
 PROTOCOLS = ("on_", "__exit__", "__get__", "__deepcopy__", "build", "compute_mask", "call", "compute_loss",
-             "compute_metrics", "__call__")
+             "compute_metrics", "__call__", "find_spec")
 
 # What is asked for is so anyway.
 SO_ANYWAY = {
@@ -48,6 +48,15 @@ SO_ANYWAY = {
     "dict_outputs": "found by the outputs themselves",
     "training": "handed on by the layers",
     "summarize": "told by the function around it",
+    "partial": "values are known in full or not at all",
+    "unique": "an index that makes TensorFlow's loop shorter",
+    "allow_fast_lookup": "indices are always checked",
+    "synchronization": "there is one replica",
+    "aggregation": "there is one replica",
+    "reduce_op": "there is one replica",
+    "destinations": "there is one replica",
+    "group": "there is one replica",
+    "colocate_with_variable": "variables are where tensors of the thread go",
 }
 
 

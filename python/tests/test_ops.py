@@ -370,7 +370,7 @@ IMAGE, FILTERS = tf.ones([1, 8, 8, 6]), tf.ones([3, 3, 6, 4])
     (lambda: tf.nn.convolution(tf.ones([1, 1, 1, 4, 4, 1]), FILTERS), "rank 3, 4 or 5"),
     (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [2, 8, 8, 4], 1), "2 as its batch"),
     (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [1, 8, 8, 5], 1), "5 as its channels"),
-    (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [1, 8, 8], 1), "four lengths"),
+    (lambda: tf.nn.conv2d_transpose(IMAGE, tf.ones([3, 3, 4, 6]), [1, 8, 8], 1), "4 lengths"),
     (lambda: tf.roll([1, 2, 3], [1, 2], [0]), "2 shifts for 1 axes"),
     (lambda: tf.roll([[1, 2, 3]], 1, [0, 1]), "1 shifts for 2 axes"),
     (lambda: tf.split(tf.ones([4]), [-1, 2], axis=3), "axis 3"),

@@ -103,3 +103,44 @@ def test_streams_of_derived_seeds_are_not_correlated():
     numbers = np.stack([tf.random.stateless_normal([4000], seed).numpy() for seed in seeds])
     off = np.abs(np.corrcoef(numbers) - np.eye(len(seeds)))
     assert off.max() < 5 / 4000**0.5
+
+
+# Ops that a seed alone decides on.
+STATELESS = {
+    "normal": lambda seed: tf.random.stateless_normal([3, 4], seed),
+    "normal in 16 bits": lambda seed: tf.random.stateless_normal([70], seed, dtype="float16"),
+    "scaled": lambda seed: tf.random.stateless_normal([5], seed, 2.0, 3.0),
+    "truncated": lambda seed: tf.random.stateless_truncated_normal([3000], seed, dtype="float64"),
+    "uniform": lambda seed: tf.random.stateless_uniform([3, 4], seed, -1.0, 2.0),
+    "whole numbers": lambda seed: tf.random.stateless_uniform([9], seed, 5, 500, "int64"),
+    "classes": lambda seed: tf.random.stateless_categorical(tf.zeros([2, 7]), 20, seed),
+    "gamma": lambda seed: tf.random.stateless_gamma([6], seed, 2.0),
+    "dropout": lambda seed: tf.nn.experimental.stateless_dropout(tf.ones([50]), 0.5, seed),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("op", STATELESS)
+@pytest.mark.parametrize("how", ["argument", "computed", "parts", "variable"])
+def test_a_seed_that_a_function_computes_draws_as_eagerly_in_a_plan(op, how):
+    """With warnings as errors: a function that runs op by op warns."""
+    state = tf.Variable([3, 4], dtype="int64")
+    draw = STATELESS[op]
+    program = {"argument": draw, "computed": lambda seed: draw(seed * 2 - seed), "parts": lambda seed: draw([seed[0], seed[1]]),
+               "variable": lambda seed: draw(tf.cast(state, seed.dtype) + seed - [3, 4])}[how]
+    f = tf.function(program)
+    for seed in ([3, 4], [-5, 2**31 - 1]):
+        given = tf.constant(seed, "int32")
+        np.testing.assert_array_equal(f(given), program(given))
+        np.testing.assert_array_equal(f(given), draw(seed))
+    assert f.traces == 1 and f.last_run()["predicted"] == f.last_run()["used"]
+
+
+@pytest.mark.parametrize("wrong", [[1, 2], "text", None, np.ones(3)])
+def test_a_seed_that_is_refused_changes_nothing(wrong):
+    tf.random.set_seed(7)
+    expected = tf.random.normal([3], seed=1).numpy()
+    tf.random.set_seed(7)
+    with pytest.raises((TypeError, ValueError)):
+        tf.random.set_seed(wrong)
+    np.testing.assert_array_equal(tf.random.normal([3], seed=1), expected)

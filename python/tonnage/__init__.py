@@ -24,8 +24,9 @@ _t.set_error_classes(errors)
 _t.set_sugar(_shape)
 
 from . import _notices  # noqa: E402, F401
-from ._shape import Dimension, IndexedSlices, TensorShape, TensorSpec  # noqa: E402, F401
+from ._shape import Dimension, IndexedSlices, StandIn, TensorShape, TensorSpec, TypeSpec  # noqa: E402, F401
 from ._tensor import Tensor  # noqa: E402, F401
+from ._complex import complex  # noqa: E402, F401
 from ._array import *  # noqa: E402, F401, F403
 from ._array import range, slice  # noqa: E402, F401
 from ._index import *  # noqa: E402, F401, F403
@@ -91,6 +92,7 @@ class dtypes:
     as_dtype = staticmethod(as_dtype)
     cast = staticmethod(cast)  # noqa: F405
     saturate_cast = staticmethod(saturate_cast)  # noqa: F405
+    complex = staticmethod(complex)
     DType = DType
 
 
@@ -106,7 +108,7 @@ def executing_eagerly():
 
 def is_tensor(x):
     """Whether it is a tensor or a variable."""
-    return isinstance(x, (_t.Tensor, _t.Variable, IndexedSlices))
+    return isinstance(x, (_t.Tensor, _t.Variable, StandIn))
 
 
 def inside_function():
@@ -124,11 +126,25 @@ class init_scope:
         _t.leave_eager()
 
 
+def install():
+    """Serves ``import tensorflow`` by Tonnage from here on: programs for TensorFlow, and Keras from the registry, run on it.
+
+    Call it before either is imported, or start a program with ``python -m tonnage program.py``.
+    """
+    from ._as_tensorflow import install as installed
+
+    installed()
+
+
 _LAZY = {
-    "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
+    "distribute": ".distribute", "sparse": ".sparse", "sets": ".sets", "lookup": ".lookup", "image": ".image", "raw_ops": ".raw_ops", "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
     "profiler": ".profiler", "experimental": ".experimental", "test": ".test",
     "initializers": ".keras.initializers", "losses": ".keras.losses", "metrics": ".keras.metrics",
     "optimizers": ".keras.optimizers",
+}
+_FROM = {
+    "VariableAggregation": "._composite", "VariableSynchronization": "._composite", "SparseTensor": ".sparse",
+    "SparseTensorSpec": ".sparse", "RaggedTensor": "._composite", "RaggedTensorSpec": "._composite",
 }
 _FROM_KERAS = {
     "zeros_initializer": "Zeros", "ones_initializer": "Ones", "constant_initializer": "Constant",
@@ -140,12 +156,14 @@ def __getattr__(name):
 
     if name in _LAZY:
         return importlib.import_module(_LAZY[name], __name__)
+    if name in _FROM:
+        return getattr(importlib.import_module(_FROM[name], __name__), name)
     if name in _FROM_KERAS:
         return getattr(importlib.import_module(".keras.initializers", __name__), _FROM_KERAS[name])
     from ._missing import missing
 
-    raise missing(__name__, name, globals() | dict.fromkeys([*_LAZY, *_FROM_KERAS]))
+    raise missing(__name__, name, globals() | dict.fromkeys([*_LAZY, *_FROM, *_FROM_KERAS]))
 
 
 def __dir__():
-    return sorted([*globals(), *_LAZY, *_FROM_KERAS])
+    return sorted([*globals(), *_LAZY, *_FROM, *_FROM_KERAS])

@@ -3,9 +3,10 @@
 import builtins as _builtins
 
 from . import _tonnage as _t
-from ._shape import TensorShape
+from ._complex import Complex as _Complex
+from ._shape import StandIn, TensorShape
 from ._notices import ignores as _ignores
-from .errors import InvalidArgumentError as _InvalidArgumentError
+from .errors import DataDecideError as _DataDecideError, InvalidArgumentError as _InvalidArgumentError
 
 
 def constant(value, dtype=None, shape=None, name="Const"):
@@ -15,7 +16,7 @@ def constant(value, dtype=None, shape=None, name="Const"):
     True
     """
     if shape is None:
-        return _t.to_tensor(value, dtype, None)
+        return _known(_t.to_tensor(value, dtype, None), value)
     if isinstance(value, (bool, int, float)):
         scalar = _t.to_tensor(value, dtype, None)
         return _t.fill(TensorShape(shape), value, scalar.dtype)
@@ -34,7 +35,20 @@ def constant(value, dtype=None, shape=None, name="Const"):
 
 def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
     """Anything that can be a tensor, as one."""
-    return _t.to_tensor(value, dtype, dtype_hint)
+    if isinstance(value, StandIn) and hasattr(value, "dense_shape") and not hasattr(value, "__tf_tensor__"):
+        return value if dtype is None else cast(value, dtype)  # what is sparse stays so
+    if isinstance(value, bool) and dtype is not None:
+        return cast(value, dtype)
+    if isinstance(value, (list, tuple)) and dtype is not None and any(isinstance(part, _t.Tensor) for part in value):
+        return cast(_t.to_tensor(value, None, dtype), dtype)
+    return _known(_t.to_tensor(value, dtype, dtype_hint), value)
+
+
+def _known(tensor, value):
+    """A tensor that was made of a number: the number is known while a function is traced too, see :func:`get_static_value`."""
+    if isinstance(value, (int, float)) and tensor.is_symbolic:
+        tensor._number = value
+    return tensor
 
 
 def zeros(shape, dtype="float32", name=None):
@@ -165,8 +179,35 @@ def identity(input, name=None):
 
 def cast(x, dtype, name=None):
     """The values in another dtype."""
+    if isinstance(x, StandIn) and hasattr(x, "with_values"):  # rows stay rows, and what is sparse stays so
+        return x.with_values(cast(x.values, dtype))
     x = _t.to_tensor(x, None, None)
     return x if x.dtype == dtype else _t.cast(x, dtype)
+
+
+def bitcast(input, type, name=None):
+    """The same bits as elements of another dtype: a wider one is made of the last axis, a narrower one has such an axis more.
+
+    >>> int(tf.bitcast(1.0, tf.int32)) == 0x3F800000
+    True
+    >>> tf.bitcast(tf.constant([1], tf.int16), tf.uint8).numpy().tolist()
+    [[1, 0]]
+    """
+    x, dtype = _t.to_tensor(input, None, None), _t.DType(type)
+    if x.dtype.size == dtype.size:
+        return x if x.dtype == dtype else _t.bitcast(x, dtype)
+    narrow, wide = sorted((x.dtype.size, dtype.size))
+    count, whole = wide // narrow, f"uint{8 * wide}"
+    shifts = _t.count(0, 8 * narrow, [count], whole)
+    shift = _t.Op("shift_right" if x.dtype.size == wide else "shift_left", "shift", ["x", "y"])
+    if x.dtype.size == wide:
+        parts = _t.cast(shift(_t.expand_dims(bitcast(x, whole), -1), shifts), f"uint{8 * narrow}")
+        return bitcast(parts, dtype)
+    if not x.ndim or x.lengths[-1] != count:
+        raise _InvalidArgumentError(None, None, f"bitcast: from {x.dtype.name} to {dtype.name} the last axis has {count} elements, so the shape "
+                                                f"is not {x.shape}")
+    parts = shift(_t.cast(bitcast(x, f"uint{8 * narrow}"), whole), shifts)
+    return bitcast(_t.reduce_sum(parts, -1, False), dtype)
 
 
 def saturate_cast(value, dtype, name=None):
@@ -196,6 +237,9 @@ def reshape(tensor, shape, name=None):
 
 def shape(input, out_type="int32", name=None):
     """The lengths of a tensor, as a tensor."""
+    if isinstance(input, StandIn) and not hasattr(input, "__tf_tensor__"):
+        return _t.cast(input.dense_shape, out_type)
+    input = input.real if isinstance(input, _Complex) else input
     return _t.shape_of(input, out_type)
 
 
@@ -206,6 +250,8 @@ def rank(input, name=None):
 
 def size(input, out_type="int32", name=None):
     """How many elements."""
+    if isinstance(input, StandIn) and hasattr(input, "indices"):
+        input = input.values  # as in TensorFlow: of what is sparse, what is stored
     lengths = _t.shape_of(input, out_type)
     return _t.reduce_prod(lengths, None, False)
 
@@ -355,6 +401,18 @@ def broadcast_static_shape(shape_x, shape_y):
     return TensorShape([b if a == 1 else a for a, b in zip(x, y)])
 
 
+def broadcast_dynamic_shape(shape_x, shape_y):
+    """The same, of shapes that are tensors."""
+    x, y = (_t.to_tensor(s, None, None) for s in (shape_x, shape_y))
+    if not x.is_symbolic and not y.is_symbolic:
+        return _t.to_tensor(broadcast_static_shape([int(n) for n in x], [int(n) for n in y]).as_list(), x.dtype, None)
+    if None in (x.lengths[0], y.lengths[0]):
+        raise _DataDecideError("how many lengths a shape has")
+    rank = max(x.lengths[0], y.lengths[0])
+    x, y = (_t.concat([_t.fill([rank - s.lengths[0]], 1, s.dtype), s], 0) if s.lengths[0] < rank else s for s in (x, y))
+    return _t.where_(x == 1, y, x)
+
+
 def slice(input_, begin, size, name=None):
     """A part of every axis: from ``begin``, ``size`` long, or to the end where that is -1."""
     input_ = _t.to_tensor(input_, None, None)
@@ -407,3 +465,34 @@ def ensure_shape(x, shape, name=None):
         kind = ValueError if x.is_symbolic else lambda text: _InvalidArgumentError(None, None, text)
         raise kind(f"Shape of tensor {x.shape} is not compatible with expected shape {shape}")
     return x
+
+
+def dynamic_update_slice(operand, update, indices):
+    """The tensor with a part of it replaced by ``update``, which starts at these indices.
+
+    >>> tf.dynamic_update_slice([1, 2, 3], [7], [1]).numpy().tolist()
+    [1, 7, 3]
+    """
+    operand = _t.to_tensor(operand, None, None)
+    if isinstance(indices, (list, tuple)):
+        indices = _t.stack([_t.cast(_t.to_tensor(i, None, None), "int64") for i in indices], 0) if indices else _t.fill([0], 0, "int64")
+    return _t.dynamic_update(operand, _t.to_tensor(update, None, operand.dtype), _t.to_tensor(indices, None, None))
+
+
+def get_static_value(tensor, partial=False):
+    """The values of a tensor as a NumPy array, where they are known now: while a function is traced those of constants that are a number.
+
+    >>> int(tf.get_static_value(tf.constant(3)))
+    3
+    """
+    if not isinstance(tensor, (_t.Tensor, _t.Variable)):
+        return tensor
+    value = _t.to_tensor(tensor, None, None)
+    if not value.is_symbolic:
+        return value.numpy()
+    number = getattr(tensor, "_number", None)
+    if number is None:
+        return None
+    import numpy as np
+
+    return np.asarray(number, value.dtype.as_numpy_dtype)

@@ -7,7 +7,8 @@ import builtins
 
 from . import _nest
 from . import _tonnage as _t
-from .errors import DataDecideError, InvalidArgumentError, OperatorNotAllowedInGraphError
+from .errors import DataDecideError, DTypeError, InvalidArgumentError, OperatorNotAllowedInGraphError
+from ._array import get_static_value
 from ._notices import ignores
 
 
@@ -101,9 +102,11 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
     if any(getattr(leaf, "is_shaped", True) is False for leaf in _nest.flatten(start)):
         _find_shapes(body, start)
     _hints("tf.while_loop", parallel_iterations)
-    most = None
-    if maximum_iterations is not None:
-        most = int(maximum_iterations)
+    most = get_static_value(maximum_iterations)
+    if maximum_iterations is not None and most is None:
+        return _counted(cond, body, loop_vars, maximum_iterations, single, back_prop=back_prop, swap_memory=swap_memory,
+                        shape_invariants=shape_invariants, checkpoints=checkpoints)
+    most = None if most is None else int(most)
 
     def run_body(state):
         made = body(*state)
@@ -119,12 +122,32 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         return made
 
     try:
+        if not _t.is_symbolic() and any(hasattr(leaf, "_changes_structure") for leaf in _nest.flatten(start)):
+            raise DataDecideError("what a loop carries")
         made = _t.while_loop(lambda state: cond(*state), run_body, start, most, checkpoints,
                             bool(swap_memory))
-    except OperatorNotAllowedInGraphError:
+    except (OperatorNotAllowedInGraphError, DataDecideError, DTypeError):
         if _t.is_symbolic():
             raise
-        made = _python_loop(cond, run_body, start, most)  # it looks at values: then as Python runs it
+        # It looks at values, or joins Python's numbers with tensors of any dtype: then as Python runs it.
+        made = _python_loop(cond, run_body, [loop_vars] if single else list(loop_vars), most)
+    if single:
+        return made[0]
+    return type(loop_vars)(made) if type(loop_vars) in (list, tuple) else made
+
+
+def _counted(cond, body, loop_vars, most, single, shape_invariants=None, **options):
+    """A loop of as many iterations as a tensor says: with a count among what it carries."""
+    both = _t.Op("logical_and", "logical_and", ["x", "y"])
+    start = [loop_vars] if single else list(loop_vars)
+    count = _t.fill([], 0, _t.to_tensor(most, None, None).dtype)
+    shapes = None if shape_invariants is None else [None, *([shape_invariants] if single else shape_invariants)]
+
+    def step(at, *state):
+        made = body(*state)
+        return [at + 1, *([made] if single or not isinstance(made, (list, tuple)) else made)]
+
+    made = while_loop(lambda at, *state: both(at < most, cond(*state)), step, [count, *start], shapes, **options)[1:]
     if single:
         return made[0]
     return type(loop_vars)(made) if type(loop_vars) in (list, tuple) else made
@@ -213,8 +236,27 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
                                            "fn_output_signature")
         return _nest.pack_sequence_as(made, leaves) if len(leaves) == len(_nest.flatten(made)) else made
 
+    if any(_is_sparse(leaf) for leaf in _nest.flatten(elems)):
+        return _stopped(_map_sparse(run, elems), back_prop)
     elems = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
     return _stopped(_t.map_rows(run, elems, bool(swap_memory)), back_prop)
+
+
+def _is_sparse(value):
+    return hasattr(value, "dense_shape")
+
+
+def _map_sparse(run, elems):
+    """Rows of sparse tensors have as many elements as the data decide: a loop of Python over how many rows there are."""
+    from .sparse import _row
+
+    def row_of(leaf, i):
+        return _row(leaf, i) if _is_sparse(leaf) else leaf[i]
+
+    elems = _nest.map_structure(lambda e: e if _is_sparse(e) else _t.to_tensor(e, None, None), elems)
+    count = next(leaf.shape[0] for leaf in _nest.flatten(elems) if leaf.shape[0] is not None)
+    made = [run(_nest.map_structure(lambda leaf, i=i: row_of(leaf, i), elems)) for i in range(count)]
+    return _nest.map_structure(lambda *leaves: _t.stack(list(leaves), 0), *made)
 
 
 def _hints(where, parallel_iterations=None, infer_shape=True):

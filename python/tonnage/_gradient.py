@@ -6,7 +6,7 @@ import functools
 from . import _nest
 from . import _tonnage as _t
 from ._notices import ignores
-from ._shape import IndexedSlices, _lengths_of
+from ._shape import IndexedSlices, StandIn, _lengths_of
 
 
 class UnconnectedGradients:
@@ -21,6 +21,11 @@ def _checked(unconnected):
     if value not in ("none", "zero"):
         raise ValueError(f"Unknown value for unconnected_gradients: {unconnected!r}")
     return value
+
+
+def _sources(nested):
+    """What gradients are taken by, as a list: what stands for a variable as that variable."""
+    return [leaf.handle if isinstance(leaf, StandIn) and hasattr(leaf, "handle") else leaf for leaf in _nest.flatten(nested)]
 
 
 def _zeros(gradients, sources, unconnected):
@@ -67,7 +72,7 @@ class GradientTape:
         """Watches tensors and variables, nested in any way."""
         if self._tape is None:
             raise RuntimeError("the tape does not record yet; call watch inside of `with`")
-        for leaf in _nest.flatten(tensor):
+        for leaf in _sources(tensor):
             if isinstance(leaf, _t.Variable):
                 self._variables[leaf.number] = leaf
             elif not isinstance(leaf, _t.Tensor):
@@ -113,7 +118,7 @@ class GradientTape:
     def gradient(self, target, sources, output_gradients=None, unconnected_gradients=UnconnectedGradients.NONE):
         """Gradients of a target, or of the sum of several, nested as the sources are."""
         unconnected = _checked(unconnected_gradients)
-        flat = _nest.flatten(sources)
+        flat = _sources(sources)
         targets = [_t.to_tensor(t, None, None) for t in _nest.flatten(target)]
         for t in targets:
             if not t.dtype.is_floating:
@@ -144,7 +149,7 @@ class GradientTape:
     def jacobian(self, target, sources, unconnected_gradients=UnconnectedGradients.NONE, parallel_iterations=None,
                  experimental_use_pfor=True):
         """The derivative of every element of the target by every element of the sources."""
-        flat = _nest.flatten(sources)
+        flat = _sources(sources)
         made = self._open().jacobian(_t.to_tensor(target, None, None), flat)
         return _nest.pack_sequence_as(sources, _zeros(made, flat, unconnected_gradients))
 
@@ -314,7 +319,7 @@ def gradients(ys, xs, grad_ys=None, name="gradients", gate_gradients=False, aggr
     if not any(t.is_symbolic for t in targets):
         raise RuntimeError("tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape "
                            "instead.")
-    flat = _nest.flatten(xs)
+    flat = _sources(xs)
     outputs = None
     if grad_ys is not None:
         given = _nest.flatten(grad_ys)

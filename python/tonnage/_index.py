@@ -28,32 +28,41 @@ def gather_nd(params, indices, batch_dims=0, name=None):
 def scatter_nd(indices, updates, shape, name=None):
     """Rows added into zeros at indices."""
     updates = _t.to_tensor(updates, None, None)
+    if updates.dtype.is_bool:  # one that is true is enough
+        return cast(scatter_nd(indices, cast(updates, "int32"), shape), "bool")
     return _t.scatter_nd_add(_t.fill(shape, 0, updates.dtype), indices, updates)
+
+
+def _alike(tensor, indices, updates):
+    """What is put into a tensor, in its dtype where it can be."""
+    tensor = _t.to_tensor(tensor, None, None)
+    return tensor, indices, _t.to_tensor(updates, None, tensor.dtype)
 
 
 def tensor_scatter_nd_update(tensor, indices, updates, name=None):
     """A copy with other values at indices."""
-    return _t.scatter_nd_update(tensor, indices, updates)
+    return _t.scatter_nd_update(*_alike(tensor, indices, updates))
 
 
 def tensor_scatter_nd_add(tensor, indices, updates, name=None):
     """A copy with values added at indices."""
-    return _t.scatter_nd_add(tensor, indices, updates)
+    return _t.scatter_nd_add(*_alike(tensor, indices, updates))
 
 
 def tensor_scatter_nd_sub(tensor, indices, updates, name=None):
     """A copy with values taken away at indices."""
-    return _t.scatter_nd_add(tensor, indices, -_t.to_tensor(updates, None, None))
+    tensor, indices, updates = _alike(tensor, indices, updates)
+    return _t.scatter_nd_add(tensor, indices, -updates)
 
 
 def tensor_scatter_nd_max(tensor, indices, updates, name=None):
     """A copy with the larger of both values at indices."""
-    return _t.scatter_nd_max(tensor, indices, updates)
+    return _t.scatter_nd_max(*_alike(tensor, indices, updates))
 
 
 def tensor_scatter_nd_min(tensor, indices, updates, name=None):
     """A copy with the smaller of both values at indices."""
-    return _t.scatter_nd_min(tensor, indices, updates)
+    return _t.scatter_nd_min(*_alike(tensor, indices, updates))
 
 
 def dynamic_partition(data, partitions, num_partitions, name=None):
@@ -99,11 +108,12 @@ def where(condition, x=None, y=None, name=None):
         return cast(_t.nonzero(condition), "int64")
     if x is None or y is None:
         raise ValueError("x and y must both be non-None or both be None.")
-    if isinstance(x, (_t.Tensor, _t.Variable)):
-        y = _t.to_tensor(y, None, x.dtype)
-    else:
+    if isinstance(x, (bool, int, float)) and not isinstance(y, (bool, int, float)):
         y = _t.to_tensor(y, None, None)
         x = _t.to_tensor(x, None, y.dtype)
+    else:
+        x = _t.to_tensor(x, None, getattr(y, "dtype", None) if isinstance(y, (_t.Tensor, _t.Variable)) else None)
+        y = _t.to_tensor(y, None, x.dtype)
     return _t.where_(condition, x, y)
 
 
@@ -185,6 +195,7 @@ def meshgrid(*args, indexing="xy", name=None):
     """The coordinates of a grid."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Argument `indexing` must be 'xy' or 'ij'. Received: {indexing}")
+    args = [_t.reshape(x, [-1]) for x in args]
     if indexing == "ij" or len(args) < 2:
         return _t.meshgrid(list(args))
     made = _t.meshgrid([args[1], args[0], *args[2:]])

@@ -1,13 +1,14 @@
 """Names that are not there: the error says which was meant, if that can be told."""
 
 import difflib
+import sys
 import types
 
 # What TensorFlow has under these names are whole modules: nothing that is spelled alike is what was meant.
 # The two packages are also those whose modules users name.
 _NOT_HERE = {
-    "tonnage": {"audio", "autodiff", "distribute", "estimator", "feature_column", "graph_util", "image", "io", "lite", "lookup", "mlir",
-                "quantization", "queue", "ragged", "raw_ops", "saved_model", "sets", "sparse", "strings", "summary", "sysconfig",
+    "tonnage": {"audio", "autodiff", "estimator", "feature_column", "graph_util", "io", "lite", "mlir",
+                "quantization", "queue", "ragged", "saved_model", "strings", "summary", "sysconfig",
                 "tpu", "types", "xla"},
     "tonnage.keras": {"applications", "datasets", "dtype_policies", "export", "ops", "preprocessing", "quantizers", "random", "tree",
                       "visualization", "wrappers"},
@@ -21,6 +22,8 @@ def missing(module, name, names):
         return AttributeError(text)
     if name in _NOT_HERE.get(module, ()):
         return AttributeError(f"{text}: it is a module of TensorFlow that Tonnage does not have")
+    if name in sys.modules["tonnage"]._LAZY:  # spelled right, and looked for in the wrong place
+        return AttributeError(text)
     near = _meant(name, [n for n, value in names.items() if _is_public(module, n, value)])
     return AttributeError(f"{text}; did you mean {near!r}?" if near else text)
 

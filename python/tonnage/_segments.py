@@ -2,6 +2,7 @@
 
 from . import _tonnage as _t
 from ._array import cast
+from ._shape import _lengths_of
 from .debugging import assert_less, assert_non_negative
 
 
@@ -11,12 +12,20 @@ def _end(numbers):
     return int(_t.reduce_max(numbers, None, False)) + 1 if numbers.shape.num_elements() != 0 else 0
 
 
-def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", name=None):
-    """How often each number occurs; those from ``maxlength`` on are left out.
+def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", name=None, axis=None, binary_output=False):
+    """How often each number occurs; those from ``maxlength`` on are left out. With ``axis=-1`` in each row on its own, and with
+    ``binary_output`` whether it occurs at all.
 
     >>> tf.math.bincount([0, 2, 2, 9], maxlength=3).numpy().tolist()
     [1, 0, 2]
     """
+    arr = _t.to_tensor(arr, None, None)
+    if axis not in (None, 0, -1):
+        raise ValueError(f"Unsupported value for argument axis={axis}. Only 0 and -1 are currently supported.")
+    if axis == -1 and arr.ndim > 1:
+        return _row_bincount(arr, weights, minlength, maxlength, dtype, binary_output)
+    if binary_output:
+        return cast(bincount(arr, None, minlength, maxlength) > 0, dtype)
     arr = _t.reshape(arr, [-1])
     bins = int(minlength or 0)
     # The data are read only where they decide how many bins there are.
@@ -36,6 +45,24 @@ def bincount(arr, weights=None, minlength=None, maxlength=None, dtype="int32", n
     if weights is not None:
         return _t.segment_sum(weights, arr, bins)
     return cast(_t.bincount(arr, bins), dtype)
+
+
+def _row_bincount(arr, weights, minlength, maxlength, dtype, binary):
+    """How often each number occurs in each row: with the row before the number, the rows are one."""
+    bins = int(minlength or 0)
+    if maxlength is None or bins < int(maxlength):
+        bins = max(bins, _end(arr))
+    bins = bins if maxlength is None else min(bins, int(maxlength))
+    count, length = _lengths_of(arr)
+    dtype = dtype if weights is None else _t.to_tensor(weights, None, None).dtype
+    given = _t.fill([count, length], 1, dtype) if weights is None else _t.to_tensor(weights, None, None)
+    counts = arr < bins
+    given = _t.where_(counts, given, _t.zeros_like(given))
+    rows = _t.expand_dims(_t.cast(_t.count(0, 1, [count], arr.dtype), arr.dtype), 1) * bins
+    places = _t.where_(counts, arr, _t.zeros_like(arr)) + rows
+    made = _t.segment_sum(_t.reshape(given, [-1]), _t.reshape(places, [-1]), count * bins)
+    made = _t.reshape(made, [count, bins])
+    return cast(made > 0, dtype) if binary else made
 
 
 def confusion_matrix(labels, predictions, num_classes=None, weights=None, dtype="int32", name=None):
@@ -146,3 +173,31 @@ def _unsorted(fold, data, ids, count, neutral):
         data = _t.where_(_wide(out, data.ndim), _t.to_tensor(neutral, data.dtype, None), data)
         ids = _t.where_(out, _t.zeros_like(ids), ids)
     return fold(data, ids, int(count))
+
+
+def unsorted_segment_prod(data, segment_ids, num_segments, name=None):
+    """The products of rows by their number; 1 where there are none. Rows are multiplied one after the other.
+
+    >>> tf.math.unsorted_segment_prod([2, 3, 4], [0, 1, 0], 2).numpy().tolist()
+    [8, 3]
+    """
+    data, ids = _t.to_tensor(data, None, None), _t.to_tensor(segment_ids, None, None)
+    data = _t.reshape(data, [-1, *_lengths_of(data)[ids.ndim:]])
+    start = _t.fill([int(num_segments), *_lengths_of(data)[1:]], 1, data.dtype)
+
+    def step(state, row):
+        value, at = row
+        # What has no segment, by a negative number, is left out.
+        here = _t.to_tensor(at >= 0, None, None)
+        index = _t.reshape(_t.where_(here, at, _t.zeros_like(at)), [1, 1])
+        before = _t.gather_nd(state, index, 0)
+        after = _t.where_(here, before * value, before)
+        return _t.scatter_nd_update(state, index, after), []
+
+    return _t.scan(step, start, (data, _t.reshape(ids, [-1])), False, False)[0]
+
+
+def segment_prod(data, segment_ids, name=None):
+    """The products of rows by their number, which are in order."""
+    ids = _t.to_tensor(segment_ids, None, None)
+    return unsorted_segment_prod(data, ids, _end(ids))

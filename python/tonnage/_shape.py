@@ -98,6 +98,18 @@ class TensorShape:
         if self.rank not in (None, rank):
             raise ValueError(f"Shape {self} must have rank {rank}")
 
+    def with_rank_at_least(self, rank):
+        """Itself, if it has that many axes or more, or may have them."""
+        if self.rank is not None and self.rank < rank:
+            raise ValueError(f"Shape {self} must have rank at least {rank}")
+        return self
+
+    def with_rank_at_most(self, rank):
+        """Itself, if it has that many axes or fewer, or may have them."""
+        if self.rank is not None and self.rank > rank:
+            raise ValueError(f"Shape {self} must have rank at most {rank}")
+        return self
+
     def with_rank(self, rank):
         """Itself, if it has that rank or may have it."""
         self.assert_has_rank(rank)
@@ -181,7 +193,11 @@ class TensorShape:
 collections.abc.Sequence.register(TensorShape)
 
 
-class TensorSpec:
+class TypeSpec:
+    """A base for what says of a value what it is before it is there."""
+
+
+class TensorSpec(TypeSpec):
     """A dtype and a shape whose lengths may be open: what signatures are written in.
 
     >>> tf.TensorSpec([None, 3], tf.float32)
@@ -221,7 +237,12 @@ class TensorSpec:
         return f"TensorSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name!r})"
 
 
-class IndexedSlices:
+class StandIn:
+    """A base for what stands for a tensor without being one; ``__tf_tensor__`` gives that. One that stands for a variable has it as its
+    ``handle``, and gradients are taken by it."""
+
+
+class IndexedSlices(StandIn):
     """Some rows of a tensor along its first axis; all others are zero."""
 
     def __init__(self, values, indices, dense_shape=None):
@@ -257,6 +278,10 @@ class IndexedSlices:
     def _tonnage_flatten(self):
         shape = self._shape
         return [self.values, self.indices], lambda v, i: IndexedSlices(v, i, shape)
+
+    def with_values(self, new_values):
+        """Other values in the same rows."""
+        return IndexedSlices(new_values, self.indices, self._shape)
 
     def __neg__(self):
         return IndexedSlices(-self.values, self.indices, self._shape)

@@ -186,6 +186,8 @@ def _install():
     Tensor.cpu = _cpu
     Tensor.gpu = _gpu
     Tensor.op = property(lambda self: self)
+    # Which op made a tensor is not kept, so that one kind stands for all.
+    Tensor.type = property(lambda self: "Tensor")
     Tensor.graph = property(_graph)
     Tensor.experimental_ref = Tensor.ref
 

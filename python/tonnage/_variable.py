@@ -30,7 +30,6 @@ class Variable(_t.Variable):
     array([11., 12.], dtype=float32)
     """
 
-    @ignores("tf.Variable", "synchronization", "aggregation")
     def __new__(cls, initial_value=None, trainable=None, validate_shape=True, caching_device=None, name=None,
                 variable_def=None, dtype=None, import_scope=None, constraint=None, synchronization=None,
                 aggregation=None, shape=None, experimental_enable_variable_lifting=True):
@@ -87,6 +86,15 @@ class Variable(_t.Variable):
     def handle(self):
         """Itself."""
         return self
+
+    @property
+    def _unique_id(self):
+        """A text of its own: optimizers of Keras find their slots by it."""
+        return f"variable_{self.number}"
+
+    @property
+    def _shared_name(self):
+        return self.plain_name
 
     def get_shape(self):
         """Its shape."""

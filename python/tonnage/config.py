@@ -6,6 +6,9 @@ from .errors import InvalidArgumentError as _InvalidArgumentError
 
 _eager = {"functions": False}
 
+# Whether the program asked for results that are the same in every run. They are anyway.
+_determinism = {"asked": False}
+
 # The short names of the devices that programs may use, as ``set_visible_devices`` said; nothing where it never did.
 _visible = {"names": None}
 
@@ -171,6 +174,11 @@ class experimental:
     def get_memory_growth(device):
         """Whether memory is obtained as it is needed: always."""
         return bool(_device(device))
+
+    @staticmethod
+    def enable_op_determinism():
+        """Results are the same in every run, whatever is said here; Keras asks whether it was."""
+        _determinism["asked"] = True
 
     @staticmethod
     def get_device_details(device):

@@ -25,6 +25,34 @@ class dlpack:
         return _t.to_tensor(np.from_dlpack(dlcapsule), None, None)
 
 
+class numpy:
+    """What TensorFlow has under NumPy's names: the few that have no name of TensorFlow's own."""
+
+    @staticmethod
+    def finfo(dtype):
+        """The limits of a dtype of floats."""
+        import numpy as np
+
+        name = _t.DType(dtype).name
+        if name == "bfloat16":
+            import ml_dtypes
+
+            return ml_dtypes.finfo(name)
+        return np.finfo(name)
+
+    @staticmethod
+    def select(condlist, choicelist, default=0):
+        """Of several tensors the elements of the first whose condition holds."""
+        from ._index import where
+
+        if len(condlist) != len(choicelist):
+            raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
+        made = default
+        for condition, choice in reversed(list(zip(condlist, choicelist))):
+            made = where(condition, choice, made)
+        return made
+
+
 class _Capsule:
     """A capsule as an object that gives it, which is what NumPy takes."""
 

@@ -1,7 +1,7 @@
 """Written by python/tools/stubs.py; change that, or the package, not this."""
 
 from tonnage._tonnage import Tensor
-from tonnage._typing import TensorLike
+from tonnage._typing import DTypeLike, TensorLike
 from tonnage.data.iterator import Optional as Optional
 from typing import Any
 
@@ -11,3 +11,8 @@ class dlpack:
     @staticmethod
     def to_dlpack(tf_tensor: Any) -> Any: ...
 def exported(tensor: TensorLike, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any: ...
+class numpy:
+    @staticmethod
+    def finfo(dtype: DTypeLike) -> Any: ...
+    @staticmethod
+    def select(condlist: Any, choicelist: Any, default: int = 0) -> Any: ...

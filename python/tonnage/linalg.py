@@ -29,8 +29,10 @@ def matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_
         no_effect("tf.matmul", a_is_sparse=a_is_sparse, b_is_sparse=b_is_sparse, grad_a=grad_a, grad_b=grad_b)
     if a.dtype != b.dtype:
         return a @ b  # which says so
-    made = _t.mat_mul(a, b, bool(transpose_a or adjoint_a), bool(transpose_b or adjoint_b))
-    return made if output_type is None else _t.cast(made, output_type)
+    if output_type is not None and a.dtype != output_type:
+        # Sums are of the dtype that is asked for: products of small integers do not fit into theirs.
+        a, b = _t.cast(a, output_type), _t.cast(b, output_type)
+    return _t.mat_mul(a, b, bool(transpose_a or adjoint_a), bool(transpose_b or adjoint_b))
 
 
 def matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False, name=None):
@@ -160,9 +162,14 @@ def logdet(matrix, name=None):
 
 def qr(input, full_matrices=False, name=None):
     """An orthogonal matrix and an upper one."""
-    if full_matrices:
-        raise NotImplementedError("qr with full_matrices=True; the reduced factors are there")
-    return _t.qr(input)
+    input = _t.to_tensor(input, None, None)
+    if not full_matrices or None not in input.lengths[-2:] and input.lengths[-2] <= input.lengths[-1]:
+        return _t.qr(input)
+    # With the unit matrix beside it there are columns for all directions.
+    rows, columns = _lengths_of(input)[-2:]
+    unit = _t.broadcast_to(_t.eye([rows, rows], input.dtype), [*_lengths_of(input)[:-2], rows, rows])
+    q, r = _t.qr(_t.concat([input, unit], -1))
+    return q, r[..., :columns]
 
 
 def eigh(tensor, name=None):
@@ -177,12 +184,72 @@ def eigvalsh(tensor, name=None):
 
 def svd(tensor, full_matrices=False, compute_uv=True, name=None):
     """Singular values ``s``, and ``u`` and ``v`` with ``u @ diag(s) @ transpose(v)`` the matrix."""
-    if full_matrices:
-        raise NotImplementedError("svd with full_matrices=True; the reduced factors are there")
     u, s, v = _t.svd(tensor)
     if not compute_uv:
         return s
-    return s, u, v
+    return (s, _completed(u), _completed(v)) if full_matrices else (s, u, v)
+
+
+def _completed(basis):
+    """Orthogonal columns, with more of them up to a square."""
+    if basis.lengths[-2] == basis.lengths[-1] is not None:
+        return basis
+    count = _lengths_of(basis)[-1]
+    return _t.concat([basis, qr(basis, full_matrices=True)[0][..., count:]], -1)
+
+
+def matrix_rank(a, tol=None, validate_args=False, name=None):
+    """How many singular values are larger than ``tol``; by default than what rounding leaves of the largest.
+
+    >>> int(tf.linalg.matrix_rank([[1.0, 1.0], [1.0, 1.0]]))
+    1
+    """
+    a = _t.to_tensor(a, None, None)
+    if validate_args and (not a.dtype.is_floating or a.ndim < 2):
+        raise ValueError(f"matrix_rank: matrices of floats are needed, not {a.dtype!r} of shape {a.shape}")
+    values = _t.svd(a)[1]
+    if tol is None:
+        epsilon = 2.0 ** -{2: 10, 4: 23, 8: 52}[a.dtype.size]
+        tol = _t.reduce_max(values, -1, True) * (max(a.lengths[-2:]) * epsilon)
+    return _t.reduce_sum(_t.cast(values > tol, "int32"), -1, False)
+
+
+def lu(input, output_idx_type="int32", name=None):
+    """The lower and the upper factor of square matrices, in one matrix, and the order that their rows are taken in.
+
+    >>> lu, p = tf.linalg.lu([[0.0, 2.0], [1.0, 3.0]])
+    >>> p.numpy().tolist()
+    [1, 0]
+    """
+    input = _t.to_tensor(input, None, None)
+    if input.ndim > 2:
+        flat = _t.reshape(input, [-1, *input.lengths[-2:]])
+        made, order = _t.map_rows(lambda matrix: lu(matrix, output_idx_type), flat)
+        lengths = _lengths_of(input)
+        return _t.reshape(made, lengths), _t.reshape(order, lengths[:-1])
+    size = input.lengths[-1]
+    if size is None or input.lengths[-2] != size:
+        raise ValueError(f"lu: square matrices are needed, not {input.shape}")
+    numbers = _t.count(0, 1, [size], "int32")
+
+    def step(state, at):
+        matrix, order = state
+        below = numbers > at
+        column = _t.gather(matrix, at, 1, 0)
+        candidates = _t.where_(numbers < at, _t.fill([size], -1, matrix.dtype), abs(column))
+        best = _t.cast(_t.argmax(candidates, 0), "int32")
+        swapped = _t.where_(numbers == at, best, _t.where_(numbers == best, at, numbers))
+        matrix, order = (_t.gather(x, swapped, 0, 0) for x in (matrix, order))
+        column, row = _t.gather(matrix, at, 1, 0), _t.gather(matrix, at, 0, 0)
+        pivot = _t.gather(row, at, 0, 0)
+        factors = _t.where_(below, column / pivot, _t.zeros_like(column))
+        rest = _t.where_(below, row, _t.zeros_like(row))
+        matrix = matrix - _t.expand_dims(factors, 1) * _t.expand_dims(rest, 0)
+        here = _t.expand_dims(numbers == at, 0)
+        return (_t.where_(here, _t.expand_dims(_t.where_(below, factors, column), 1), matrix), order), []
+
+    (made, order), _ = _t.scan(step, (input, numbers), numbers, False, False)
+    return made, _t.cast(order, output_idx_type)
 
 
 def trace(x, name=None):

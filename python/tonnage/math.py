@@ -3,13 +3,15 @@
 from collections import namedtuple as _namedtuple
 
 from . import _tonnage as _t
-from ._array import cast, size as _size  # noqa: F401
+from ._array import cast, convert_to_tensor, size as _size  # noqa: F401
 from ._index import argsort  # noqa: F401
 from ._names import MATH as _MATH, made as _made
 from ._segments import (  # noqa: F401
-    bincount, confusion_matrix, segment_max, segment_mean, segment_min, segment_sum, unsorted_segment_max,
-    unsorted_segment_mean, unsorted_segment_min, unsorted_segment_sum,
+    bincount, confusion_matrix, segment_max, segment_mean, segment_min, segment_prod, segment_sum, unsorted_segment_max,
+    unsorted_segment_mean, unsorted_segment_min, unsorted_segment_prod, unsorted_segment_sum,
 )
+
+from ._special import angle, bessel_i0, conj, imag, invert_permutation, nextafter, real  # noqa: F401
 
 globals().update(_made(_MATH))
 _ops = _made(_MATH)
@@ -88,7 +90,11 @@ def ndtri(x, name=None):
 def _fold(name, doc):
     fold = getattr(_t, name)
 
+    same = name in ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min")
+
     def folded(input_tensor, axis=None, keepdims=False, name=None):
+        if same and axis is None and type(input_tensor) in (int, float):
+            return convert_to_tensor(input_tensor)  # of a number it is the number, which stays known while a function is traced
         return fold(input_tensor, axis, bool(keepdims))
 
     folded.__name__ = folded.__qualname__ = name

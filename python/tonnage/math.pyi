@@ -1,13 +1,18 @@
 """Written by python/tools/stubs.py; change that, or the package, not this."""
 
 from collections.abc import Iterable
-from tonnage._array import cast as cast
+from tonnage._array import cast as cast, convert_to_tensor as convert_to_tensor
 from tonnage._index import argsort as argsort
 from tonnage._segments import (
     bincount as bincount, confusion_matrix as confusion_matrix, segment_max as segment_max, segment_mean as segment_mean,
-    segment_min as segment_min, segment_sum as segment_sum, unsorted_segment_max as unsorted_segment_max,
-    unsorted_segment_mean as unsorted_segment_mean, unsorted_segment_min as unsorted_segment_min,
+    segment_min as segment_min, segment_prod as segment_prod, segment_sum as segment_sum,
+    unsorted_segment_max as unsorted_segment_max, unsorted_segment_mean as unsorted_segment_mean,
+    unsorted_segment_min as unsorted_segment_min, unsorted_segment_prod as unsorted_segment_prod,
     unsorted_segment_sum as unsorted_segment_sum
+)
+from tonnage._special import (
+    angle as angle, bessel_i0 as bessel_i0, conj as conj, imag as imag, invert_permutation as invert_permutation,
+    nextafter as nextafter, real as real
 )
 from tonnage._tonnage import Tensor
 from tonnage._typing import Axes, DTypeLike, ShapeLike, TensorLike

@@ -4,6 +4,7 @@ and who holds what, since which line."""
 import contextlib as _contextlib
 from html import escape as _escape
 import os as _os
+import sys as _sys
 import tempfile as _tempfile
 
 from . import _tonnage as _t
@@ -18,13 +19,28 @@ def _as_function(f):
     return f if isinstance(f, _t.Function) else _function(f)
 
 
+def _step(f, specs):
+    """What is planned, and its arguments: a function's own, or those of the step of a model of Keras."""
+    if "keras" in _sys.modules:
+        from ._as_tensorflow.models import is_model, step_of
+
+        if is_model(f):
+            step, batch = step_of(f, *specs)
+            return step, (batch,)
+    return _as_function(f), specs
+
+
 def plan(f, *specs, **kwargs):
     """What a call of a function with such arguments would take: order, addresses, peak. Runs nothing.
+
+    Of a model of Keras it is a step of training, or where it is not compiled of prediction, on a batch: ``(x, y)`` of arrays or
+    ``tf.TensorSpec``, or a number of rows.
 
     >>> tf.memory.plan(lambda x: tf.tanh(x), tf.TensorSpec([1 << 20])).peak   # the argument and the result
     8388608
     """
-    return _as_function(f).plan(*specs, **kwargs)
+    f, specs = _step(f, specs)
+    return f.plan(*specs, **kwargs)
 
 
 def explain(f, *specs, **kwargs):
@@ -122,13 +138,39 @@ def budget(f, bytes, spill=True, exact=False):
 
 
 def max_batch(f, budget, *specs):
-    """The largest size of the one open dim of the specs that fits the budget.
+    """The largest size of the one open dim of the specs that fits the budget; of a model of Keras the largest batch.
 
     >>> step = tf.function(lambda x: tf.reduce_sum(tf.tanh(x @ tf.ones([64, 64]))))
     >>> tf.memory.max_batch(step, "1MiB", tf.TensorSpec([None, 64])) > 100
     True
     """
-    return _as_function(f).max_batch(budget, tuple(specs))
+    f, specs = _step(f, specs)
+    return f.max_batch(budget, tuple(specs))
+
+
+@_contextlib.contextmanager
+def budgeted(bytes):
+    """Gives every function that is called within a budget: it holds at most that many bytes, or is refused before it starts, with the least
+    that would do. A function with a budget of its own has the lesser. ``fit`` of Keras calls functions too.
+
+    >>> f = tf.function(lambda x: tf.tanh(x))
+    >>> with tf.memory.budgeted("1MiB"):
+    ...     f(tf.ones([4])).shape
+    TensorShape([4])
+    """
+    before = _t.enter_budget(bytes)
+    try:
+        yield
+    finally:
+        _t.leave_budget(before)
+
+
+def progress():
+    """A callback for ``fit`` of Keras: the progress bar shows the bytes that are held, the most that were, and the peak that was
+    predicted for a step."""
+    from ._as_tensorflow.models import progress
+
+    return progress()
 
 
 class Info(dict):

@@ -85,16 +85,19 @@ def dropout(x, rate, noise_shape=None, seed=None, name=None):
     rate = float(rate)
     if noise_shape is None and seed is None:
         return _t.dropout(x, rate)
-    if not 0 <= rate < 1:
-        raise ValueError(f"dropout: the rate is at least 0 and below 1, not {rate}")
-    # Some elements together, or a seed of their own: drawn here, as a recipe that takes no memory.
-    x = _t.to_tensor(x, None, None)
-    lengths = _lengths_of(x)
-    shape = lengths if noise_shape is None else [n if m is None else m for m, n in zip(noise_shape, lengths)]
     from .random import uniform
 
-    kept = uniform(shape, dtype=x.dtype, seed=seed) >= rate
-    return _t.where_(kept, x / (1 - rate), _t.zeros_like(x))
+    x = _t.to_tensor(x, None, None)
+    return _dropped(x, rate, noise_shape, lambda shape: uniform(shape, dtype=x.dtype, seed=seed))
+
+
+def _dropped(x, rate, noise_shape, draw):
+    """Some elements together, or a seed of their own: drawn here, as a recipe that takes no memory."""
+    if not 0 <= rate < 1:
+        raise ValueError(f"dropout: the rate is at least 0 and below 1, not {rate}")
+    lengths = _lengths_of(x)
+    shape = lengths if noise_shape is None else [n if m is None else m for m, n in zip(noise_shape, lengths)]
+    return _t.where_(draw(shape) >= rate, x / (1 - rate), _t.zeros_like(x))
 
 
 def softmax_cross_entropy_with_logits(labels, logits, axis=-1, name=None):
@@ -279,41 +282,60 @@ def _channels_last(op, image, data_format):
     return _t.transpose(op(_t.transpose(image, [0, 2, 3, 1])), [0, 3, 1, 2])
 
 
+def conv_transpose(input, filters, output_shape, strides, padding="SAME", data_format=None, dilations=None, name=None):
+    """The gradient of a convolution by its image: an image of ``output_shape``, along one, two or three axes.
+
+    >>> tf.nn.conv_transpose(tf.ones([1, 2, 1]), tf.ones([2, 1, 1]), [1, 4, 1], 2).numpy().ravel().tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    x, filters = _t.to_tensor(input, None, None), _t.to_tensor(filters, None, None)
+    count = x.ndim - 2
+    if count not in _LAYOUTS or filters.ndim != x.ndim:
+        raise _wrong(f"conv_transpose: input and filters of rank 3, 4 or 5 are needed, not {x.shape} and {filters.shape}")
+    first = _channels_first(data_format, count)
+    same, widths = _padding(padding, count, first)
+    strides = _per_axis("strides", strides, count, first)
+    apart = _per_axis("dilations", 1 if dilations is None else dilations, count, first)
+    lengths = _image_lengths(x, filters, list(output_shape), first)
+    x = _to_last(x) if first else x
+    from ._conv_transpose import transposed
+
+    # The image that was padded, without what was around it.
+    around = [n + sum(pair) for n, pair in zip(lengths, widths or [(0, 0)] * count)]
+    made = transposed(x, filters, around, strides, same, apart)
+    if widths:
+        made = made[(slice(None), *(slice(before, before + n) for n, (before, _) in zip(lengths, widths)))]
+    return _to_first(made) if first else made
+
+
+def conv1d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NWC", dilations=None, name=None):
+    """The same along one axis."""
+    return conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
+
+
 def conv2d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NHWC", dilations=None,
                      name=None):
     """The gradient of a convolution by its image: an image of ``output_shape``."""
-    first = _channels_first(data_format, 2)
-    if dilations is not None and set(_per_axis("dilations", dilations, 2, first)) != {1}:
-        raise NotImplementedError("conv2d_transpose: dilations other than 1 are not there")
-    same, widths = _padding(padding, 2, first)
-    strides = _per_axis("strides", strides, 2, first)
-    input, filters = _t.to_tensor(input, None, None), _t.to_tensor(filters, None, None)
-    lengths = _image_lengths(input, filters, list(output_shape), first)
+    return conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
 
-    def op(x):
-        if not widths:
-            return _t.conv2d_transpose(x, filters, lengths, strides, same)
-        # The image that was padded, without what was around it.
-        around = [n + before + after for n, (before, after) in zip(lengths, widths)]
-        inner = (slice(before, before + n) for n, (before, _) in zip(lengths, widths))
-        return _t.conv2d_transpose(x, filters, around, strides, False)[(slice(None), *inner)]
 
-    return _channels_last(op, input, data_format)
+def conv3d_transpose(input, filters, output_shape, strides, padding="SAME", data_format="NDHWC", dilations=None, name=None):
+    """The same along three axes."""
+    return conv_transpose(input, filters, output_shape, strides, padding, data_format, dilations)
 
 
 def _image_lengths(input, filters, shape, first):
-    """Height and width of the image that ``output_shape`` asks for, if batch and channels are what they must be."""
-    if input.ndim != 4 or filters.ndim != 4:
-        raise _wrong(f"conv2d_transpose: input and filters of rank 4 are needed, not {input.shape} and {filters.shape}")
-    if len(shape) not in (2, 4):
-        raise _wrong(f"conv2d_transpose: output_shape has four lengths, or those of height and width, not {shape}")
-    if len(shape) == 2:
+    """The lengths of the image that ``output_shape`` asks for, if batch and channels are what they must be."""
+    count = input.ndim - 2
+    if len(shape) not in (count, count + 2):
+        raise _wrong(f"conv_transpose: output_shape has {count + 2} lengths, or those of the {count} axes, not {shape}")
+    if len(shape) == count:
         return [int(n) for n in shape]
     batch, channels = shape[0], shape[1 if first else -1]
     for what, asked, there in [("batch", batch, input.lengths[0]), ("channels", channels, filters.lengths[-2])]:
         # What is open while a function is traced is what comes.
         if there is not None and not getattr(asked, "is_symbolic", False) and int(asked) != there:
-            raise _wrong(f"conv2d_transpose: output_shape has {int(asked)} as its {what}, but {there} fits")
+            raise _wrong(f"conv_transpose: output_shape has {int(asked)} as its {what}, but {there} fits")
     return [int(n) for n in (shape[2:] if first else shape[1:-1])]
 
 
@@ -328,6 +350,38 @@ def depthwise_conv2d(input, filter, strides, padding, data_format=None, dilation
         return _t.depthwise_conv2d(_padded(x, widths), filter, strides, same, apart)
 
     return _channels_last(op, input, data_format)
+
+
+def separable_conv2d(input, depthwise_filter, pointwise_filter, strides, padding, data_format=None, dilations=None, name=None):
+    """Filters of its own for each channel, and then sums over the channels."""
+    made = depthwise_conv2d(input, depthwise_filter, strides, padding, data_format, dilations)
+    return conv2d(made, pointwise_filter, 1, "VALID", data_format or "NHWC")
+
+
+def pool(input, window_shape, pooling_type, strides=None, padding="VALID", data_format=None, dilations=None, name=None):
+    """The largest element or the mean of each window, by ``"MAX"`` or ``"AVG"``."""
+    if pooling_type not in ("MAX", "AVG"):
+        raise ValueError(f"pool: pooling_type is 'MAX' or 'AVG', not {pooling_type!r}")
+    if dilations is not None and set(_per_axis("dilations", dilations, len(window_shape))) != {1}:
+        raise NotImplementedError("pool: dilations other than 1 are not there")
+    whole = {"MAX": max_pool, "AVG": avg_pool}[pooling_type]
+    return whole(input, list(window_shape), [1] * len(window_shape) if strides is None else strides, padding, data_format)
+
+
+class experimental:
+    """What TensorFlow keeps under ``experimental``."""
+
+    @staticmethod
+    def stateless_dropout(x, rate, seed, rng_alg="auto_select", noise_shape=None, name=None):
+        """Dropout that the seed alone decides.
+
+        >>> tf.nn.experimental.stateless_dropout(tf.ones([3]), 0.0, seed=[1, 2]).numpy().tolist()
+        [1.0, 1.0, 1.0]
+        """
+        from .random import stateless_uniform
+
+        x = _t.to_tensor(x, None, None)
+        return _dropped(x, rate, noise_shape, lambda shape: stateless_uniform(shape, seed, dtype=x.dtype, alg=rng_alg))
 
 
 def _pool(pool, x, ksize, strides, padding, data_format):
@@ -377,7 +431,15 @@ def zero_fraction(value, name=None):
     return 1.0 - _t.cast(_t.count_nonzero(value, None, False), "float32") / _t.cast(_size(value), "float32")
 
 
+_LAZY = {"embedding_lookup_sparse": "._sparse_lookup", "safe_embedding_lookup_sparse": "._sparse_lookup", "ctc_loss": "._ctc",
+         "ctc_greedy_decoder": "._ctc", "ctc_beam_search_decoder": "._ctc"}
+
+
 def __getattr__(name):
+    if name in _LAZY:
+        import importlib
+
+        return getattr(importlib.import_module(_LAZY[name], __package__), name)
     from ._missing import missing
 
     raise missing(__name__, name, globals())

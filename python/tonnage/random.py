@@ -8,8 +8,9 @@ _seeds = {"global": None, "count": 0}
 
 def set_seed(seed):
     """Lets all random numbers start again from a seed."""
-    _seeds["global"], _seeds["count"] = seed, 0
-    _t.set_seed(int(seed) & 0xFFFFFFFFFFFFFFFF)
+    number = int(seed)
+    _seeds["global"], _seeds["count"] = number, 0
+    _t.set_seed(number & 0xFFFFFFFFFFFFFFFF)
 
 
 def _seed(seed):
@@ -134,7 +135,28 @@ def stateless_categorical(logits, num_samples, seed, dtype="int64", name=None):
 
 def stateless_gamma(shape, seed, alpha, beta=None, dtype="float32", name=None):
     """Numbers of the gamma distribution that the seed alone decides."""
-    return _gamma(shape[: len(shape) - _t.to_tensor(alpha, None, None).ndim], alpha, beta, dtype, seed)
+    alpha = _t.broadcast_to(_t.to_tensor(alpha, None, dtype), shape)
+    return _gamma([], alpha, beta, dtype, seed)
+
+
+def stateless_binomial(shape, seed, counts, probs, output_dtype="int32", name=None):
+    """How many of so many tries succeed, each with a probability; the seed alone decides.
+
+    Counted try by try, so that it takes as long as the largest count is.
+
+    >>> tf.random.stateless_binomial([3], seed=[1, 2], counts=5.0, probs=1.0).numpy().tolist()
+    [5, 5, 5]
+    """
+    counts, probs = (_t.broadcast_to(_t.cast(_t.to_tensor(v, None, None), "float32"), shape) for v in (counts, probs))
+    if counts.is_symbolic:
+        from .errors import DataDecideError
+
+        raise DataDecideError("how many tries a binomial number has")
+    most = int(_t.reduce_max(counts, None, False)) if counts.shape.num_elements() else 0
+    tries = _t.random_uniform(0.0, 1.0, [most, *_lengths_of(counts)], "float32", seed)
+    numbers = _t.reshape(_t.count(0, 1, [most], "float32"), [most] + [1] * counts.ndim)
+    done = _t.Op("logical_and", "logical_and", ["x", "y"])(tries < probs, numbers < counts)
+    return _t.reduce_sum(_t.cast(done, output_dtype), 0, False)
 
 
 def fold_in(seed, data, alg="auto_select"):

@@ -26,7 +26,7 @@ HOMES = {name: module for module, names in {
 
 # Names that a module finds when it is asked for them.
 LAZY = {
-    "tonnage": (*tonnage._LAZY, *tonnage._FROM_KERAS),
+    "tonnage": (*tonnage._LAZY, *tonnage._FROM, *tonnage._FROM_KERAS),
     "tonnage.compat": ("v1",),
     "tonnage.compat.v1": [name for name in dir(tonnage) if not name.startswith("_")],
 }

@@ -1,7 +1,7 @@
 //! The Python package: built in the profile of the other tests, put into a virtual environment of its own, and tested
 //! with pytest.
 //!
-//! The library is copied rather than built by maturin, which would build everything once more. NumPy, pytest and mypy
+//! The library is copied rather than built by maturin, which would build everything once more. NumPy, pytest, mypy and Keras
 //! come from where pip finds packages; a machine whose pip finds none says so, and the step is skipped aloud.
 
 use std::fs;
@@ -28,7 +28,7 @@ fn run(_words: &[String]) -> ExitCode {
 }
 
 /// What the tests import, and what checks types.
-const PACKAGES: [&str; 3] = ["mypy", "numpy", "pytest"];
+pub const PACKAGES: [&str; 4] = ["keras==3.15.*", "mypy", "numpy", "pytest"];
 
 /// Builds, installs, tests.
 pub fn tests() -> StepOutcome {
@@ -38,7 +38,7 @@ pub fn tests() -> StepOutcome {
         return built;
     }
     let home = target().join("python");
-    let python = match environment(&home) {
+    let python = match environment(&home, &PACKAGES) {
         Ok(python) => python,
         Err(why) => return StepOutcome::Skipped(why),
     };
@@ -56,27 +56,29 @@ pub fn tests() -> StepOutcome {
     }
 }
 
-/// The interpreter of a virtual environment with what the tests import, made where there is none yet.
-pub fn environment(home: &Path) -> Result<PathBuf, String> {
+/// The interpreter of a virtual environment with these packages, made where there is none yet.
+pub fn environment(home: &Path, packages: &[&str]) -> Result<PathBuf, String> {
     let python = home.join("bin").join("python");
     let quiet = |command: &mut Command| command.output().is_ok_and(|o| o.status.success());
     if !python.exists() && !quiet(Command::new("python3").args(["-m", "venv"]).arg(home)) {
         return Err("python3 with venv is not installed".into());
     }
-    let imports = format!("import {}", PACKAGES.join(", "));
-    if quiet(Command::new(&python).args(["-c", &imports])) {
+    // Asked for by name: to import Keras is to choose what it runs on.
+    let names = packages.iter().map(|package| package.split("==").next().unwrap_or(package));
+    let ask = "import sys, importlib.metadata as m; [m.version(name) for name in sys.argv[1:]]";
+    if quiet(Command::new(&python).args(["-c", ask]).args(names)) {
         return Ok(python);
     }
     let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
     match quiet(&mut pip) {
         true => Ok(python),
-        false => Err(format!("pip cannot install {}", PACKAGES.join(", "))),
+        false => Err(format!("pip cannot install {}", packages.join(", "))),
     }
 }
 
 /// Copies the package and the library into the environment.
-fn install(python: &Path) -> io::Result<()> {
+pub fn install(python: &Path) -> io::Result<()> {
     let ask = "import sysconfig; print(sysconfig.get_path('platlib'))";
     let asked = Command::new(python).args(["-c", ask]).output()?;
     put(Path::new(String::from_utf8_lossy(&asked.stdout).trim()), "debug")

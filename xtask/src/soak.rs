@@ -45,7 +45,7 @@ fn tests() -> StepOutcome {
 }
 
 fn programs() -> StepOutcome {
-    match python::environment(&target().join("python")) {
+    match python::environment(&target().join("python"), &python::PACKAGES) {
         Ok(python) => fuzz(&python, &["--seed", "1000", "--graphs", GRAPHS, "--jobs", &jobs()]),
         Err(why) => StepOutcome::Skipped(why),
     }

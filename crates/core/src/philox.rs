@@ -33,3 +33,18 @@ pub fn block(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     }
     [c0, c1, c2, c3].map(|c| c as u32)
 }
+
+/// The key of a list of numbers, such as a seed and a counter: another one for every list, however long. Its blocks have
+/// [`NUMBERED`] as the last word of their counters.
+pub fn key_of(numbers: impl ExactSizeIterator<Item = i64>) -> [u32; 2] {
+    let halves = |number: u64| [number as u32, (number >> 32) as u32];
+    let first = halves(numbers.len() as u64);
+    numbers.fold(first, |key, number| {
+        let [low, high] = halves(number as u64);
+        let words = block(key, [low, high, 0, NUMBERED]);
+        [words[0], words[1]]
+    })
+}
+
+/// What [`key_of`] puts into the last word of a counter.
+pub const NUMBERED: u32 = 5;

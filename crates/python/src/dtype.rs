@@ -107,6 +107,12 @@ impl PyDType {
         self.0.is_float()
     }
 
+    /// Whether it is a number: a float or an integer.
+    #[getter]
+    fn is_numeric(&self) -> bool {
+        self.0.is_float() || self.0.is_integer()
+    }
+
     /// Whether it is an integer.
     #[getter]
     fn is_integer(&self) -> bool {

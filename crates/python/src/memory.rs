@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use tonnage::memory::{self, Action};
-use tonnage::{Plan, Ran};
+use tonnage::{Bytes, Plan, Ran};
 
 use crate::errors::raise;
 use crate::function::bytes;
@@ -180,6 +180,26 @@ pub fn set_spill_folder(py: Python<'_>, path: String) -> PyResult<()> {
 #[pyfunction]
 pub fn keep_in_files(in_files: bool) -> bool {
     tonnage::bind::keep_in_files(in_files)
+}
+
+/// Gives a budget to the functions that this thread calls from here on; the one before.
+#[pyfunction]
+pub fn enter_budget(py: Python<'_>, budget: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    let before = tonnage::bind::enter_budget(bytes(budget)?).map_err(|e| raise(py, e))?;
+    Ok(before.map(Bytes::get))
+}
+
+/// The budget of the functions that this thread calls now.
+#[pyfunction]
+pub fn budget_around() -> Option<u64> {
+    tonnage::bind::budget_around().map(Bytes::get)
+}
+
+/// Brings the budget before back.
+#[pyfunction]
+#[pyo3(signature = (before))]
+pub fn leave_budget(before: Option<u64>) {
+    tonnage::bind::leave_budget(before.map(Bytes::new));
 }
 
 /// What the system says that this process holds, in bytes.

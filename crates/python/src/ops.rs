@@ -71,6 +71,17 @@ macro_rules! reduced {
     };
 }
 
+/// Numbers of a seed that is known, of one that is computed, or of the next key.
+macro_rules! drawn {
+    ($seed:expr, $method:ident, $function:ident, $($arg:expr),*) => {
+        match $seed {
+            Some(Seed::Known(seed)) => seed.0.$method($($arg),*),
+            Some(Seed::Computed(seed)) => tonnage::RandomSeed::new(&seed)?.$method($($arg),*),
+            None => tonnage::$function($($arg),*),
+        }
+    };
+}
+
 fn refs(several: &Several) -> Vec<&Tensor> {
     several.0.iter().collect()
 }
@@ -137,6 +148,7 @@ ops! {
     cumprod(x: TensorArg, axis: i64, exclusive: bool, reverse: bool) -> Tensor =
         x.0.cumprod_by(axis, Scan { exclusive, reverse });
     cast(x: TensorArg, dtype: Dt) -> Tensor = x.0.cast(dtype.0);
+    bitcast(x: TensorArg, dtype: Dt) -> Tensor = x.0.bitcast(dtype.0);
     leaky_relu(x: TensorArg, slope: f64) -> Tensor = x.0.leaky_relu(slope);
     elu(x: TensorArg, alpha: f64) -> Tensor = x.0.elu(alpha);
     polygamma(x: TensorArg, order: usize) -> Tensor = x.0.polygamma(order);
@@ -300,51 +312,21 @@ ops! {
         let [rows, columns] = known("eye", lengths)?;
         tonnage::eye_of(rows, columns, 0, dtype.0)
     };
-    random_normal(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
-        let (to, dtype) = (shape(lengths)?, dtype.0);
-        match seed { Some(s) => s.key().normal(to, dtype), None => tonnage::random_normal(to, dtype) }
-    };
-    random_truncated_normal(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
-        let (to, dtype) = (shape(lengths)?, dtype.0);
-        match seed {
-            Some(s) => s.key().truncated_normal(to, dtype),
-            None => tonnage::random_truncated_normal(to, dtype),
-        }
-    };
-    random_uniform(low: f64, high: f64, lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
-        let (to, dtype) = (shape(lengths)?, dtype.0);
-        match seed {
-            Some(s) => s.key().uniform_between(low, high, to, dtype),
-            None => tonnage::random_uniform_between(low, high, to, dtype),
-        }
-    };
-    random_int(low: i64, high: i64, lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
-        let (to, dtype) = (shape(lengths)?, dtype.0);
-        match seed {
-            Some(s) => s.key().int(low, high, to, dtype),
-            None => tonnage::random_int(low, high, to, dtype),
-        }
-    };
-    random_bits(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor = {
-        let (to, dtype) = (shape(lengths)?, dtype.0);
-        match seed { Some(s) => s.key().bits(to, dtype), None => tonnage::random_bits(to, dtype) }
-    };
-    random_shuffle(x: TensorArg, seed: Option<Seed>) -> Tensor = match seed {
-        Some(s) => s.key().shuffle(&x.0),
-        None => tonnage::random_shuffle(&x.0),
-    };
-    random_categorical(x: TensorArg, samples: usize, seed: Option<Seed>) -> Tensor = match seed {
-        Some(s) => s.key().categorical(&x.0, samples),
-        None => tonnage::random_categorical(&x.0, samples),
-    };
-    random_gamma(x: TensorArg, seed: Option<Seed>) -> Tensor = match seed {
-        Some(s) => s.key().gamma(&x.0),
-        None => tonnage::random_gamma(&x.0),
-    };
-    random_poisson(x: TensorArg, seed: Option<Seed>) -> Tensor = match seed {
-        Some(s) => s.key().poisson(&x.0),
-        None => tonnage::random_poisson(&x.0),
-    };
+    random_normal(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor =
+        drawn!(seed, normal, random_normal, shape(lengths)?, dtype.0);
+    random_truncated_normal(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor =
+        drawn!(seed, truncated_normal, random_truncated_normal, shape(lengths)?, dtype.0);
+    random_uniform(low: f64, high: f64, lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor =
+        drawn!(seed, uniform_between, random_uniform_between, low, high, shape(lengths)?, dtype.0);
+    random_int(low: i64, high: i64, lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor =
+        drawn!(seed, int, random_int, low, high, shape(lengths)?, dtype.0);
+    random_bits(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor =
+        drawn!(seed, bits, random_bits, shape(lengths)?, dtype.0);
+    random_shuffle(x: TensorArg, seed: Option<Seed>) -> Tensor = drawn!(seed, shuffle, random_shuffle, &x.0);
+    random_categorical(x: TensorArg, samples: usize, seed: Option<Seed>) -> Tensor =
+        drawn!(seed, categorical, random_categorical, &x.0, samples);
+    random_gamma(x: TensorArg, seed: Option<Seed>) -> Tensor = drawn!(seed, gamma, random_gamma, &x.0);
+    random_poisson(x: TensorArg, seed: Option<Seed>) -> Tensor = drawn!(seed, poisson, random_poisson, &x.0);
     stop_gradient(x: TensorArg) -> Tensor = x.0.stop_gradient();
     identity(x: TensorArg) -> Tensor = crate::device::identity(&x.0);
     clip(x: TensorArg, low: TensorArg, high: TensorArg) -> Tensor = x.0.clip(&low.0, &high.0);
@@ -370,13 +352,11 @@ fn clip_all(parts: Vec<Tensor>, most: f64) -> tonnage::Result<Vec<Tensor>> {
 }
 
 /// Which random numbers: two words, as TensorFlow's stateless ops take them, or any other number of them.
-#[derive(Clone, Copy)]
-pub struct Seed(tonnage::RandomKey);
-
-impl Seed {
-    fn key(self) -> tonnage::RandomKey {
-        self.0
-    }
+pub enum Seed {
+    /// With values.
+    Known(KnownSeed),
+    /// Computed by a function as it runs.
+    Computed(Tensor),
 }
 
 impl Work for Option<Seed> {}
@@ -384,7 +364,25 @@ impl Work for Option<Seed> {}
 impl FromPyObject<'_, '_> for Seed {
     type Error = PyErr;
     fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Seed> {
-        Ok(Seed(tonnage::RandomKey::of(&crate::args::integers(&given)?)))
+        if given.extract::<i64>().is_ok() || given.extract::<Vec<i64>>().is_ok() {
+            return given.extract().map(Seed::Known);
+        }
+        let tensor = crate::convert::tensor(&given, crate::convert::Want::default())?;
+        match tensor.is_symbolic() && tensor.dtype().is_integer() {
+            true => Ok(Seed::Computed(tensor)),
+            false => given.extract().map(Seed::Known),
+        }
+    }
+}
+
+/// A seed with values.
+#[derive(Clone, Copy)]
+pub struct KnownSeed(tonnage::RandomKey);
+
+impl FromPyObject<'_, '_> for KnownSeed {
+    type Error = PyErr;
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<KnownSeed> {
+        Ok(KnownSeed(tonnage::RandomKey::of(&crate::args::integers(&given)?)))
     }
 }
 
@@ -395,14 +393,14 @@ fn seed_of(key: tonnage::RandomKey) -> [i32; 2] {
 
 /// Seeds that have nothing to do with each other, nor with the one that they are made from.
 #[pyfunction]
-pub fn split_seed(seed: Seed, count: usize) -> Vec<[i32; 2]> {
-    seed.key().split_into(count).map(seed_of).collect()
+pub fn split_seed(seed: KnownSeed, count: usize) -> Vec<[i32; 2]> {
+    seed.0.split_into(count).map(seed_of).collect()
 }
 
 /// A seed of its own for every number.
 #[pyfunction]
-pub fn fold_in_seed(seed: Seed, number: i64) -> [i32; 2] {
-    seed_of(seed.key().fold_in(number as u64))
+pub fn fold_in_seed(seed: KnownSeed, number: i64) -> [i32; 2] {
+    seed_of(seed.0.fold_in(number as u64))
 }
 
 /// Lets random numbers start again from a seed.

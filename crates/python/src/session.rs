@@ -173,6 +173,12 @@ pub fn is_symbolic() -> bool {
     run::is_symbolic()
 }
 
+/// Whether a body or a branch is being traced.
+#[pyfunction]
+pub fn is_in_region() -> bool {
+    bind::is_in_region()
+}
+
 /// Whether a function, or a body or branch, is being traced.
 #[pyfunction]
 pub fn is_tracing() -> bool {

@@ -13,6 +13,7 @@ use crate::tensor::Tensor;
 use crate::trace;
 use crate::variable::Variable;
 
+pub use crate::function::{around as budget_around, enter_budget, leave_budget};
 pub use crate::grad::custom::custom_gradient_with;
 pub use crate::tape::finite::check_numerics;
 pub use crate::tape::gradients;
@@ -57,6 +58,11 @@ pub fn identity(tensor: &Tensor) -> u64 {
 /// Whether ops become nodes of a graph on this thread.
 pub fn is_tracing() -> bool {
     trace::current().is_some()
+}
+
+/// Whether they become nodes of a body or a branch.
+pub fn is_in_region() -> bool {
+    trace::current().is_some_and(|trace| trace.is_region())
 }
 
 /// Runs `f` as if nothing were traced on this thread.

@@ -61,7 +61,7 @@ pub use effects::{
     Lent, assert_all, assert_equal, assert_greater, assert_greater_equal, assert_less,
     assert_less_equal, assert_shape, host_callback, host_effect, print, prints, pure_callback,
 };
-pub use function::{ConcreteFunction, Function, Ran, function, run_functions_eagerly};
+pub use function::{ConcreteFunction, Function, Ran, budgeted, function, run_functions_eagerly};
 pub use grad::{
     Check, Vjp, check_gradients, checkpoint, custom_gradient, grad, grad_wrt, hvp, jvp,
     value_and_grad, value_and_grad_wrt, vjp,
@@ -73,9 +73,9 @@ pub use ops::{
 };
 pub use part::{Axes, Part};
 pub use random::{
-    RandomKey, random_bernoulli, random_bits, random_categorical, random_gamma, random_int,
-    random_normal, random_permutation, random_poisson, random_shuffle, random_truncated_normal,
-    random_uniform, random_uniform_between, set_seed,
+    RandomKey, RandomSeed, random_bernoulli, random_bits, random_categorical, random_gamma,
+    random_int, random_normal, random_permutation, random_poisson, random_shuffle,
+    random_truncated_normal, random_uniform, random_uniform_between, set_seed,
 };
 pub use scope::{Container, Reuse, forget_variables, get_variable, name_scope};
 pub use sharded::{Chunk, ChunkRows, Sharded};

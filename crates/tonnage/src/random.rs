@@ -54,8 +54,7 @@ impl RandomKey {
 
     /// The key of a list of numbers, such as a seed and a counter: another one for every list, however long.
     pub fn of(numbers: &[i64]) -> RandomKey {
-        let first = RandomKey::new(numbers.len() as u64);
-        numbers.iter().fold(first, |key, number| key.derived(Use::Number, *number as u64).0)
+        RandomKey(philox::key_of(numbers.iter().copied()))
     }
 
     /// The key itself: two words.
@@ -105,14 +104,44 @@ impl RandomKey {
     }
 }
 
-/// What keys are made for. Numbers themselves are drawn with 0 to 2 in that place of the counter, and functions number their
-/// random ops by words that spell it.
+/// What keys are made for. Numbers themselves are drawn with 0 to 2 in that place of the counter, keys of lists are made with
+/// [`philox::NUMBERED`], and functions number their random ops by words that spell it.
 #[derive(Clone, Copy)]
 enum Use {
     Split = 3,
     Pass = 4,
-    Number = 5,
     FoldIn = 6,
+}
+
+/// The random numbers of a list of numbers that is a tensor: in a function one that each call computes. They are those of the
+/// [`RandomKey::of`] the same numbers. In a plan they take memory, as anything that is computed; a key's take none.
+///
+/// ```
+/// use tonnage::{DType, RandomKey, RandomSeed, tensor};
+/// let seed = RandomSeed::new(&tensor([3i64, 4])?)?;
+/// let known = RandomKey::of(&[3, 4]).normal([5], DType::F32)?;
+/// assert_eq!(seed.normal([5], DType::F32)?.to_vec::<f32>()?, known.to_vec::<f32>()?);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RandomSeed(Tensor);
+
+impl RandomSeed {
+    /// That of integers, in their order.
+    ///
+    /// # Errors
+    /// Where the tensor's length is not known.
+    #[track_caller]
+    pub fn new(numbers: &Tensor) -> Result<RandomSeed> {
+        Ok(RandomSeed(numbers.cast(DType::I64)?.reshape([-1])?))
+    }
+}
+
+/// Which numbers an op draws.
+#[derive(Clone, Copy)]
+enum Drawn<'a> {
+    Key(Key),
+    Seed(&'a Tensor),
 }
 
 /// The key of the next random op: in a function each call brings one of its own.
@@ -129,13 +158,20 @@ macro_rules! distributions {
             $($(#[$doc])*
             #[track_caller]
             pub fn $method(&self, $($arg: $T),*) -> Result<Tensor> {
-                draw::$method(Key::Fixed(self.0), $($arg.into(),)* Source::here())
+                draw::$method(Drawn::Key(Key::Fixed(self.0)), $($arg.into(),)* Source::here())
+            })*
+        }
+        impl RandomSeed {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $method(&self, $($arg: $T),*) -> Result<Tensor> {
+                draw::$method(Drawn::Seed(&self.0), $($arg.into(),)* Source::here())
             })*
         }
         $($(#[$doc])*
         #[track_caller]
         pub fn $function($($arg: $T),*) -> Result<Tensor> {
-            draw::$method(next_key(), $($arg.into(),)* Source::here())
+            draw::$method(Drawn::Key(next_key()), $($arg.into(),)* Source::here())
         })*
     };
 }
@@ -164,13 +200,20 @@ macro_rules! of_tensors {
             $($(#[$doc])*
             #[track_caller]
             pub fn $method(&self, $x: &Tensor $(, $arg: $T)?) -> Result<Tensor> {
-                draw::$method(Key::Fixed(self.0), $x, $($arg,)? Source::here())
+                draw::$method(Drawn::Key(Key::Fixed(self.0)), $x, $($arg,)? Source::here())
+            })*
+        }
+        impl RandomSeed {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $method(&self, $x: &Tensor $(, $arg: $T)?) -> Result<Tensor> {
+                draw::$method(Drawn::Seed(&self.0), $x, $($arg,)? Source::here())
             })*
         }
         $($(#[$doc])*
         #[track_caller]
         pub fn $function($x: &Tensor $(, $arg: $T)?) -> Result<Tensor> {
-            draw::$method(next_key(), $x, $($arg,)? Source::here())
+            draw::$method(Drawn::Key(next_key()), $x, $($arg,)? Source::here())
         })*
     };
 }
@@ -191,57 +234,65 @@ of_tensors! {
 mod draw {
     use super::*;
 
-    fn recipe(
+    fn numbers(
         op: &'static OpDef,
-        key: Key,
+        drawn: Drawn<'_>,
         distribution: Distribution,
         shape: Shape,
         dtype: DType,
         source: Source,
     ) -> Result<Tensor> {
-        let attrs = Attrs::Random { key, distribution, dtype, shape };
-        apply1(op, smallvec![], attrs, source)
+        match drawn {
+            Drawn::Key(key) => {
+                let attrs = Attrs::Random { key, distribution, dtype, shape };
+                apply1(op, smallvec![], attrs, source)
+            }
+            Drawn::Seed(seed) => {
+                let attrs = Attrs::Seeded { distribution, dtype, shape };
+                apply1(&random::seeded::RANDOM_SEEDED, smallvec![seed.into()], attrs, source)
+            }
+        }
     }
 
-    pub fn normal(key: Key, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
+    pub fn normal(drawn: Drawn<'_>, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
         let op = &random::distribution::RANDOM_NORMAL;
-        recipe(op, key, Distribution::Normal, shape, dtype, source)
+        numbers(op, drawn, Distribution::Normal, shape, dtype, source)
     }
 
     pub fn truncated_normal(
-        key: Key,
+        drawn: Drawn<'_>,
         shape: Shape,
         dtype: DType,
         source: Source,
     ) -> Result<Tensor> {
         let op = &random::distribution::RANDOM_TRUNCATED_NORMAL;
-        recipe(op, key, Distribution::TruncatedNormal, shape, dtype, source)
+        numbers(op, drawn, Distribution::TruncatedNormal, shape, dtype, source)
     }
 
-    pub fn uniform(key: Key, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
+    pub fn uniform(drawn: Drawn<'_>, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
         let op = &random::distribution::RANDOM_UNIFORM;
-        recipe(op, key, Distribution::Uniform, shape, dtype, source)
+        numbers(op, drawn, Distribution::Uniform, shape, dtype, source)
     }
 
     pub fn uniform_between(
-        key: Key,
+        drawn: Drawn<'_>,
         low: f64,
         high: f64,
         shape: Shape,
         dtype: DType,
         source: Source,
     ) -> Result<Tensor> {
-        let unit = uniform(key, shape, dtype, source)?;
+        let unit = uniform(drawn, shape, dtype, source)?;
         unit.fma(high - low, low)
     }
 
-    pub fn bits(key: Key, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
+    pub fn bits(drawn: Drawn<'_>, shape: Shape, dtype: DType, source: Source) -> Result<Tensor> {
         let op = &random::bits::RANDOM_BITS;
-        recipe(op, key, Distribution::Bits, shape, dtype, source)
+        numbers(op, drawn, Distribution::Bits, shape, dtype, source)
     }
 
     pub fn int(
-        key: Key,
+        drawn: Drawn<'_>,
         low: i64,
         high: i64,
         shape: Shape,
@@ -255,53 +306,53 @@ mod draw {
             return Err(bad_argument(op.name, what, "the second must be larger").at(source));
         };
         // Moved in 64 bits: how many there are may not fit where the numbers themselves do.
-        let counted = recipe(op, key, Distribution::Below(below), shape, DType::U64, source)?;
+        let counted = numbers(op, drawn, Distribution::Below(below), shape, DType::U64, source)?;
         counted.cast(DType::I64)?.add(low)?.cast(dtype)
     }
 
-    pub fn permutation(key: Key, n: usize, source: Source) -> Result<Tensor> {
-        let drawn = bits(key, [n].into(), DType::U64, source)?;
+    pub fn permutation(drawn: Drawn<'_>, n: usize, source: Source) -> Result<Tensor> {
+        let drawn = bits(drawn, [n].into(), DType::U64, source)?;
         let op = &index::argsort::ARGSORT;
         apply1(op, smallvec![drawn.into()], Attrs::Descending(false), source)
     }
 
-    pub fn shuffle(key: Key, x: &Tensor, source: Source) -> Result<Tensor> {
+    pub fn shuffle(drawn: Drawn<'_>, x: &Tensor, source: Source) -> Result<Tensor> {
         let Some(rows) = x.shape().first().and_then(|d| d.known()) else {
             let what = format!("the rows of {} are not known", x.ty());
             let help = "use a tensor with a first axis of known length";
             return Err(bad_argument("shuffle", what, help).at(source));
         };
-        x.gather(&permutation(key, rows, source)?, 0)
+        x.gather(&permutation(drawn, rows, source)?, 0)
     }
 
-    pub fn bernoulli(key: Key, probability: &Tensor, source: Source) -> Result<Tensor> {
+    pub fn bernoulli(drawn: Drawn<'_>, probability: &Tensor, source: Source) -> Result<Tensor> {
         let (shape, dtype) = (probability.shape(), probability.dtype());
-        uniform(key, shape, dtype, source)?.less(probability)
+        uniform(drawn, shape, dtype, source)?.less(probability)
     }
 
-    /// A key as a tensor: two words that a recipe gives.
-    fn words(key: Key, source: Source) -> Result<Tensor> {
-        bits(key, [2].into(), DType::U32, source)
+    /// A key as a tensor: two words.
+    fn words(drawn: Drawn<'_>, source: Source) -> Result<Tensor> {
+        bits(drawn, [2].into(), DType::U32, source)
     }
 
     pub fn categorical(
-        key: Key,
+        drawn: Drawn<'_>,
         logits: &Tensor,
         samples: usize,
         source: Source,
     ) -> Result<Tensor> {
-        let inputs = smallvec![logits.into(), words(key, source)?.into()];
+        let inputs = smallvec![logits.into(), words(drawn, source)?.into()];
         let op = &random::categorical::RANDOM_CATEGORICAL;
         apply1(op, inputs, Attrs::Count(samples), source)
     }
 
-    pub fn gamma(key: Key, shape: &Tensor, source: Source) -> Result<Tensor> {
-        let inputs = smallvec![shape.into(), words(key, source)?.into()];
+    pub fn gamma(drawn: Drawn<'_>, shape: &Tensor, source: Source) -> Result<Tensor> {
+        let inputs = smallvec![shape.into(), words(drawn, source)?.into()];
         apply1(&random::gamma::RANDOM_GAMMA, inputs, Attrs::None, source)
     }
 
-    pub fn poisson(key: Key, rate: &Tensor, source: Source) -> Result<Tensor> {
-        let inputs = smallvec![rate.into(), words(key, source)?.into()];
+    pub fn poisson(drawn: Drawn<'_>, rate: &Tensor, source: Source) -> Result<Tensor> {
+        let inputs = smallvec![rate.into(), words(drawn, source)?.into()];
         apply1(&random::poisson::RANDOM_POISSON, inputs, Attrs::None, source)
     }
 }

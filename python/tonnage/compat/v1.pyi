@@ -3,19 +3,26 @@
 import builtins
 from tonnage import (
     _nest as _nest, as_dtype as as_dtype, autograph as autograph, bitwise as bitwise, compat as compat, config as config,
-    data as data, debugging as debugging, dtypes as dtypes, errors as errors, experimental as experimental,
-    init_scope as init_scope, inside_function as inside_function, is_tensor as is_tensor, keras as keras, linalg as linalg,
-    math as math, memory as memory, module as module, nn as nn, profiler as profiler, random as random, signal as signal,
+    data as data, debugging as debugging, distribute as distribute, dtypes as dtypes, errors as errors,
+    experimental as experimental, image as image, init_scope as init_scope, inside_function as inside_function, install as install,
+    is_tensor as is_tensor, keras as keras, linalg as linalg, lookup as lookup, math as math, memory as memory, module as module,
+    nn as nn, profiler as profiler, random as random, raw_ops as raw_ops, sets as sets, signal as signal, sparse as sparse,
     test as test, version as version
 )
 from tonnage._array import (
-    broadcast_static_shape as broadcast_static_shape, broadcast_to as broadcast_to, cast as cast, concat as concat,
-    constant as constant, convert_to_tensor as convert_to_tensor, ensure_shape as ensure_shape, expand_dims as expand_dims,
-    eye as eye, fill as fill, identity as identity, linspace as linspace, ones as ones, ones_like as ones_like, pad as pad,
-    range as range, rank as rank, repeat as repeat, reshape as reshape, reverse as reverse, roll as roll,
-    saturate_cast as saturate_cast, shape as shape, size as size, slice as slice, split as split, squeeze as squeeze,
+    bitcast as bitcast, broadcast_dynamic_shape as broadcast_dynamic_shape, broadcast_static_shape as broadcast_static_shape,
+    broadcast_to as broadcast_to, cast as cast, concat as concat, constant as constant, convert_to_tensor as convert_to_tensor,
+    dynamic_update_slice as dynamic_update_slice, ensure_shape as ensure_shape, expand_dims as expand_dims, eye as eye,
+    fill as fill, get_static_value as get_static_value, identity as identity, linspace as linspace, ones as ones,
+    ones_like as ones_like, pad as pad, range as range, rank as rank, repeat as repeat, reshape as reshape, reverse as reverse,
+    roll as roll, saturate_cast as saturate_cast, shape as shape, size as size, slice as slice, split as split, squeeze as squeeze,
     stack as stack, strided_slice as strided_slice, tile as tile, transpose as transpose, unstack as unstack, zeros as zeros,
     zeros_like as zeros_like
+)
+from tonnage._complex import complex as complex
+from tonnage._composite import (
+    RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec, VariableAggregation as VariableAggregation,
+    VariableSynchronization as VariableSynchronization
 )
 from tonnage._control import (
     case as case, cond as cond, foldl as foldl, foldr as foldr, map_fn as map_fn, scan as scan, switch_case as switch_case,
@@ -37,7 +44,8 @@ from tonnage._index import (
 )
 from tonnage._print import print as print
 from tonnage._shape import (
-    Dimension as Dimension, IndexedSlices as IndexedSlices, TensorShape as TensorShape, TensorSpec as TensorSpec
+    Dimension as Dimension, IndexedSlices as IndexedSlices, StandIn as StandIn, TensorShape as TensorShape,
+    TensorSpec as TensorSpec, TypeSpec as TypeSpec
 )
 from tonnage._tensor_array import TensorArray as TensorArray
 from tonnage._tonnage import DType as DType, Tensor as Tensor
@@ -74,6 +82,7 @@ from tonnage.math import (
 )
 from tonnage.module import Module as Module, control_dependencies as control_dependencies, group as group, no_op as no_op
 from tonnage.nn import depth_to_space as depth_to_space, space_to_depth as space_to_depth
+from tonnage.sparse import SparseTensor as SparseTensor, SparseTensorSpec as SparseTensorSpec
 from typing import Any, Self
 
 AUTO_REUSE: str

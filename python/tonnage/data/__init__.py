@@ -5,6 +5,7 @@ slice or one gather. Threads make elements ahead of time where asked to (``map(n
 """
 
 import atexit as _atexit
+from types import SimpleNamespace as _SimpleNamespace
 
 from .. import _tonnage as _t
 
@@ -24,6 +25,15 @@ class experimental:
 
     AUTOTUNE = AUTOTUNE
     INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
+
+    # How a dataset is split among workers, of whom there is one; and what becomes of state outside of one that is sent elsewhere: none is.
+    AutoShardPolicy = _SimpleNamespace(OFF=-1, AUTO=0, FILE=1, DATA=2, HINT=3)
+    ExternalStatePolicy = _SimpleNamespace(WARN=0, IGNORE=1, FAIL=2)
+
+    @staticmethod
+    def assert_cardinality(expected_cardinality):
+        """For ``Dataset.apply``: says how many elements there are."""
+        return lambda dataset: dataset._like(dataset._pipeline.with_count(int(expected_cardinality)))
 
     @staticmethod
     def cardinality(dataset):

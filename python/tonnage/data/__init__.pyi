@@ -10,8 +10,12 @@ INFINITE_CARDINALITY: int
 UNKNOWN_CARDINALITY: int
 class experimental:
     AUTOTUNE: int
+    AutoShardPolicy: Any
+    ExternalStatePolicy: Any
     INFINITE_CARDINALITY: int
     UNKNOWN_CARDINALITY: int
+    @staticmethod
+    def assert_cardinality(expected_cardinality: Any) -> Any: ...
     @staticmethod
     def cardinality(dataset: Dataset) -> Any: ...
     @staticmethod

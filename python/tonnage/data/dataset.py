@@ -2,6 +2,8 @@
 names and defaults, and what is known of elements before they come (``specs``).
 """
 
+from types import SimpleNamespace
+
 from .. import _nest
 from .. import _tonnage as _t
 from . import specs
@@ -16,14 +18,20 @@ UNKNOWN_CARDINALITY = -2
 
 
 class Options:
-    """Options of a dataset: order is always kept unless ``map(deterministic=False)`` says otherwise, so there is nothing to set."""
+    """Options of a dataset, as TensorFlow has them. They say how TensorFlow should run it, and nothing here: order is always kept unless
+    ``map(deterministic=False)`` says otherwise, and threads are those that are asked for."""
 
     def __init__(self):
         self.deterministic = None
-        self.autotune = self.threading = self.experimental_optimization = None
+        self.autotune, self.threading = SimpleNamespace(), SimpleNamespace()
+        self.experimental_optimization, self.experimental_distribute = SimpleNamespace(), SimpleNamespace()
 
 
-class Dataset:
+class DatasetV2:
+    """What datasets are to those who look for TensorFlow's own class by its name."""
+
+
+class Dataset(DatasetV2):
     """A stream of elements: tensors, or nested ones.
 
     >>> data = tf.data.Dataset.from_tensor_slices([1, 2, 3, 4]).map(lambda x: x * 10).batch(3)
@@ -335,7 +343,7 @@ class Dataset:
 
     def concatenate(self, dataset, name=None):
         """The elements of another dataset after its own."""
-        return self._like(self._pipeline.concatenate(dataset._pipeline), dataset)
+        return Dataset._of(self._pipeline.concatenate(dataset._pipeline), lambda: specs.either(self, dataset), self, dataset)
 
     def cache(self, filename="", name=None):
         """Keeps elements as they come, in memory that is counted and may be sent to a file under a limit; or in a file of a name."""

@@ -4,7 +4,9 @@ Eagerly, ``next`` takes an element. While a function is traced there is no eleme
 host callback that takes the next element each time the program comes there. Its results have the types of ``element_spec``, so
 their bytes are in the plan; an iterator whose elements have open lengths cannot be planned, and the error says so.
 
-An iterator that is an argument of a function goes in as its number, so that one trace serves all iterators of the same spec.
+An iterator that is an argument of a function goes in as its number, so that one trace serves all iterators of the same spec. Where its elements
+have open lengths, as with a last batch of fewer rows, it goes in with those of the next element, which alone may be taken: each
+length is a trace.
 """
 
 import itertools
@@ -44,6 +46,7 @@ class Iterator:
     def __init__(self, dataset):
         self._dataset, self._items = dataset, dataset._iterate()
         self._peeked = []  # the next element, where somebody looked at it
+        self._latest = None  # the spec of the element that was looked at last
         self._number = next(_numbers)
         _alive[self._number] = self
 
@@ -119,15 +122,19 @@ class Iterator:
 
     def _tonnage_flatten(self):
         spec = self.element_spec
-        return [self._handle(), repr(spec)], lambda handle, _: _from_handle(handle, spec)
+        if _t.is_symbolic() or _is_static(spec):
+            return [self._handle(), repr(spec)], lambda handle, _: _from_handle(handle, spec)
+        if self._has_next():
+            self._latest = _nest.map_structure(spec_of, self._peeked[0])
+        # At the end like the one before: taking it is an error of either.
+        found = spec if self._latest is None else self._latest
+        return [self._handle(), "next", repr(found)], lambda handle, *_: _from_handle(handle, found, spec)
 
     def _static_types(self):
         spec = self.element_spec
-        leaves = _nest.flatten(spec)
-        if not all(isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined() for leaf in leaves):
-            raise DataDecideError(f"the type of an iterator's elements is {spec}, which is not known in full while a function is "
-                                  "traced: make it static, for instance with batch(..., drop_remainder=True)")
-        return spec, [(leaf.dtype, leaf.shape.as_list()) for leaf in leaves]
+        if not _is_static(spec):
+            raise _open_lengths(spec)
+        return spec, [(leaf.dtype, leaf.shape.as_list()) for leaf in _nest.flatten(spec)]
 
     def _planned_next(self):
         spec, types = self._static_types()
@@ -143,6 +150,15 @@ class Iterator:
     def _planned_has_next(self):
         """Whether there is another element, as a value of the program."""
         return self._step(lambda iterator: [_t.to_tensor(iterator._has_next(), None, None)], [("bool", [])])[0]
+
+
+def _is_static(spec):
+    return all(isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined() for leaf in _nest.flatten(spec))
+
+
+def _open_lengths(spec):
+    return DataDecideError(f"the type of an iterator's elements is {spec}, which is not known in full while a function is "
+                           "traced: make it static, for instance with batch(..., drop_remainder=True)")
 
 
 def _in_scope(element):
@@ -162,9 +178,12 @@ def _checked(element, spec):
     return leaves
 
 
-def _from_handle(handle, spec):
-    """The iterator of a number: itself, or while a function is traced what stands for it."""
-    return Passed(handle, spec) if handle.is_symbolic else _of_number(handle)
+def _from_handle(handle, spec, open_spec=None):
+    """The iterator of a number: itself, or while a function is traced what stands for it. Where there is an open spec, the other is that of
+    the next element alone."""
+    if not handle.is_symbolic:
+        return _of_number(handle)
+    return Passed(handle, spec) if open_spec is None else Next(handle, spec, open_spec)
 
 
 def _of_number(handle):
@@ -191,6 +210,23 @@ class Passed(Iterator):
 
     def _step(self, run, results):
         return _t.host_callback(lambda values: run(_of_number(values[0])), [self._number_value], results)
+
+
+class Next(Passed):
+    """The same where the type of the next element alone is known: one may be taken, and not in a loop."""
+
+    def __init__(self, handle, spec, open_spec, taken=None):
+        super().__init__(handle, spec)
+        self._open_spec, self._taken = open_spec, [] if taken is None else taken
+
+    def _tonnage_flatten(self):
+        return [self._handle(), "next", repr(self._spec)], lambda handle, *_: Next(handle, self._spec, self._open_spec, self._taken)
+
+    def _static_types(self):
+        if self._taken or _t.is_in_region():
+            raise _open_lengths(self._open_spec)
+        self._taken.append(True)
+        return super()._static_types()
 
 
 class Unrolled(Passed):
@@ -260,11 +296,36 @@ def in_a_trace(value):
     return Unrolled(value) if hasattr(value, "_iterate") else iter(value)
 
 
+def _as_tensor(leaf):
+    return _t.to_tensor(leaf, None, None) if isinstance(leaf, (bool, int, float)) else leaf
+
+
 class Optional:
     """A value or none: what :meth:`Iterator.get_next_as_optional` gives."""
 
+    # A loop may carry one that has a value in one iteration and none in the next.
+    _changes_structure = True
+
     def __init__(self, has_value, value):
         self._has_value, self._value = has_value, value
+
+    @classmethod
+    def from_value(cls, value):
+        """One that has a value."""
+        return cls(_t.to_tensor(True, None, None), _nest.map_structure(_as_tensor, value))
+
+    @classmethod
+    def empty(cls, element_spec):
+        """One that has none; values would be of that spec."""
+        made = cls(_t.to_tensor(False, None, None), None)
+        made._element_spec = element_spec
+        return made
+
+    @property
+    def element_spec(self):
+        """The spec of the value."""
+        spec = getattr(self, "_element_spec", None)
+        return _nest.map_structure(spec_of, self._value) if spec is None and self._value is not None else spec
 
     def has_value(self, name=None):
         """Whether there is a value, as a boolean tensor."""
@@ -278,4 +339,8 @@ class Optional:
         return self._value
 
     def _tonnage_flatten(self):
+        if self._value is None:
+            if _t.is_symbolic():
+                raise DataDecideError("what an Optional without a value would hold")
+            return [self._has_value], lambda has_value: Optional(has_value, None)
         return [self._has_value, self._value], Optional

@@ -46,6 +46,21 @@ def _of_each(given, element, usual):
     return parts
 
 
+def either(first, second):
+    """Of elements of one dataset or of another: lengths that differ are open."""
+    a, b = first.element_spec, second.element_spec
+    _nest.assert_same_structure(a, b)
+    return _nest.map_structure(_general, a, b)
+
+
+def _general(a, b):
+    if not isinstance(a, TensorSpec) or not isinstance(b, TensorSpec):
+        return a
+    if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+        raise TypeError(f"Incompatible types of the datasets: {a} and {b}")
+    return TensorSpec([m if m == n else None for m, n in zip(a.shape, b.shape)], a.dtype)
+
+
 def rows(source):
     """Of the rows of elements."""
     return _nest.map_structure(lambda s: TensorSpec(list(s.shape)[1:], s.dtype), source.element_spec)

@@ -182,6 +182,15 @@ pub enum Attrs {
         /// Of the result.
         shape: Shape,
     },
+    /// Random numbers of a seed that is an input.
+    Seeded {
+        /// How they are spread.
+        distribution: Distribution,
+        /// Of the result.
+        dtype: DType,
+        /// Of the result.
+        shape: Shape,
+    },
     /// A number at the positions that indices name, another one elsewhere.
     OneHot {
         /// How many positions.

@@ -16,6 +16,7 @@ impl Attrs {
             Attrs::Shape(shape)
             | Attrs::Fill { shape, value: _, dtype: _ }
             | Attrs::Random { shape, key: _, distribution: _, dtype: _ }
+            | Attrs::Seeded { shape, distribution: _, dtype: _ }
             | Attrs::Lengths { of: shape, dtype: _ } => *shape = shape.substitute(find),
             Attrs::Slices(slices) => substitute_slices(slices, find),
             Attrs::Place { slices, shape } => {
@@ -125,6 +126,7 @@ impl Attrs {
             | Attrs::DType(_)
             | Attrs::Range { start: _, step: _, len: _, dtype: _ }
             | Attrs::Random { key: _, distribution: _, dtype: _, shape: _ }
+            | Attrs::Seeded { distribution: _, dtype: _, shape: _ }
             | Attrs::OneHot { depth: _, on: _, off: _, dtype: _ }
             | Attrs::Linspace { start: _, stop: _, len: _, dtype: _ }
             | Attrs::Eye { rows: _, columns: _, diagonal: _, dtype: _ }

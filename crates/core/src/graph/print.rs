@@ -102,6 +102,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Fill { value, .. } => write!(f, " with {value}"),
         Attrs::Range { start, step, .. } => write!(f, " from {start} by {step}"),
         Attrs::Random { key, .. } => write!(f, " {key:?}"),
+        Attrs::Seeded { distribution, .. } => write!(f, " {distribution:?}"),
         Attrs::Matmul { transpose_a, transpose_b } => match (transpose_a, transpose_b) {
             (false, false) => Ok(()),
             (true, false) => write!(f, " left transposed"),

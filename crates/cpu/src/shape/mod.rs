@@ -1,5 +1,6 @@
 //! Kernels of the ops that move elements. Most ops on shapes are views and recipes, and have none.
 
+pub mod bitcast;
 pub mod concat;
 pub mod diag;
 pub mod fold_padding;

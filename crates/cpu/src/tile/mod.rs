@@ -19,7 +19,7 @@ mod reduction;
 mod reduction_shape;
 mod repeat;
 mod resolve;
-mod source;
+pub(crate) mod source;
 mod store;
 mod stored;
 mod transposed;

@@ -162,7 +162,7 @@ macro_rules! counted {
 }
 
 /// Values of a generator from a position on, in its own dtype.
-fn values(generator: &Generator, start: u64, out: &mut [u8]) {
+pub fn values(generator: &Generator, start: u64, out: &mut [u8]) {
     match *generator {
         Generator::Count { start: first, step, dtype } => match (dtype.class(), dtype.size()) {
             (Class::Float, _) => with_element!(dtype, T => {

@@ -26,7 +26,8 @@ fn attrs(attrs: &Attrs) -> Attrs {
         | Attrs::Linspace { dtype, .. }
         | Attrs::Eye { dtype, .. }
         | Attrs::Lengths { dtype, .. }
-        | Attrs::Random { dtype, .. } => *dtype = wide(*dtype),
+        | Attrs::Random { dtype, .. }
+        | Attrs::Seeded { dtype, .. } => *dtype = wide(*dtype),
         Attrs::Tile(program) => widen(program),
         _ => {}
     }

@@ -185,12 +185,11 @@ pub fn all_attrs() -> Vec<Attrs> {
         loop_grad(usize::MAX, true, [usize::MAX; 3]),
         loop_grad(2, false, [0; 3]),
     ];
-    all.extend(distributions.map(|distribution| Attrs::Random {
-        key,
-        distribution,
-        dtype: DType::I32,
-        shape: shape.clone(),
-    }));
+    for distribution in distributions {
+        let (dtype, shape) = (DType::I32, shape.clone());
+        all.push(Attrs::Seeded { distribution, dtype, shape: shape.clone() });
+        all.push(Attrs::Random { key, distribution, dtype, shape });
+    }
     all
 }
 

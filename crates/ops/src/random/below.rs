@@ -1,10 +1,9 @@
 //! `random_below`: random whole numbers from 0 up to, without, a number; a recipe of a key.
 
-use smallvec::smallvec;
-use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::error::Result;
 use tonnage_core::recipe::Distribution;
 use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types};
-use tonnage_core::{DType, OpDef, Scalar, TensorType};
+use tonnage_core::{DType, OpDef};
 
 use crate::{OpId, rules};
 
@@ -38,13 +37,8 @@ pub static RANDOM_BELOW: OpDef = OpDef {
 
 fn infer(call: &Call) -> Result<Types> {
     let (distribution, dtype, shape) = super::asked(call)?;
-    let Distribution::Below(below) = distribution else {
-        return Err(rules::infer::wrong_attrs(call));
-    };
-    let last = i128::from(below) - 1;
-    if last < 0 || !dtype.is_integer() || !Scalar::Int(last).fits(dtype) {
-        let what = format!("whole numbers from 0 up to, without, {below} as {dtype}");
-        return Err(bad_argument(call.op, what, "use an integer dtype that holds them"));
+    match distribution {
+        Distribution::Below(_) => super::drawn(call.op, distribution, dtype, shape),
+        _ => Err(rules::infer::wrong_attrs(call)),
     }
-    Ok(smallvec![TensorType { dtype, shape: shape.clone() }])
 }

@@ -1,10 +1,9 @@
 //! `random_bits`: random bits of an integer; a recipe of a key.
 
-use smallvec::smallvec;
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::Result;
 use tonnage_core::recipe::Distribution;
 use tonnage_core::row::{Call, Fails, Grad, Jvp, Lower, Mem, Remat, Saves, Types};
-use tonnage_core::{DType, OpDef, TensorType};
+use tonnage_core::{DType, OpDef};
 
 use crate::{OpId, rules};
 
@@ -31,13 +30,5 @@ pub static RANDOM_BITS: OpDef = OpDef {
 };
 
 fn infer(call: &Call) -> Result<Types> {
-    let (distribution, dtype, shape) = super::asked(call)?;
-    if distribution != Distribution::Bits {
-        return Err(rules::infer::wrong_attrs(call));
-    }
-    if !dtype.is_integer() {
-        let supported = "an integer";
-        return Err(ErrorKind::DTypeUnsupported { op: call.op, dtype, supported }.into());
-    }
-    Ok(smallvec![TensorType { dtype, shape: shape.clone() }])
+    super::infer(call, Distribution::Bits)
 }

@@ -1,5 +1,6 @@
 //! Ops that move axes and elements and make tensors from nothing: views and recipes, mostly.
 
+pub mod bitcast;
 pub mod broadcast_to;
 pub mod concat;
 pub mod diag;

@@ -10,6 +10,7 @@ use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, pla
 use tonnage_runtime::machine::{machine, target_on};
 use tonnage_runtime::{Owner, host_ledger, pool};
 
+use super::around::around;
 use super::cache::WORTH_GIVING_BACK;
 use super::program::TracedProgram;
 use super::refuse::{LeastPlan, would_help};
@@ -22,6 +23,8 @@ pub(crate) struct PlanKey {
     /// Where it runs.
     pub device: Device,
     pub threads: usize,
+    /// That of the calls around, where there is one.
+    pub budget: Option<Bytes>,
     /// How the inputs lie, in their order.
     pub specs: SmallVec<[InputSpec; 4]>,
 }
@@ -31,7 +34,7 @@ impl PlanKey {
     #[inline]
     pub fn of(program: &TracedProgram, device: Device) -> PlanKey {
         let (program, threads) = (program.number, pool().threads());
-        PlanKey { program, device, threads, specs: Default::default() }
+        PlanKey { program, device, threads, budget: around(), specs: Default::default() }
     }
 }
 

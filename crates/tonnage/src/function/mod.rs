@@ -11,6 +11,7 @@
 //! that were made while tracing, `budget` is what a call may take, `differentiate` serves tapes around a call, `retrace`
 //! notices when tracing does not end, `concrete` is a function for one signature, `lock` is the lock of what threads share.
 
+mod around;
 mod budget;
 mod cache;
 pub(crate) mod captures;
@@ -30,6 +31,7 @@ mod retrace;
 mod run;
 pub(crate) mod signature;
 
+pub use around::{around, budgeted, enter_budget, leave_budget};
 pub(crate) use cache::{HasProgram, TraceCache};
 pub use concrete::ConcreteFunction;
 pub(crate) use key::CallKey;

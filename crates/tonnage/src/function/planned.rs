@@ -1,5 +1,5 @@
-//! Plans of a program that are looked up in a cache and made where they are missing: under the function's own budget, and
-//! in the room that the device's limit leaves, whichever is less.
+//! Plans of a program that are looked up in a cache and made where they are missing: under the function's own budget and the one around,
+//! and in the room that the device's limit leaves, whichever is less.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,6 +7,7 @@ use tonnage_core::Result;
 use tonnage_plan::{Frontier, Plan};
 use tonnage_runtime::execute::Headroom;
 
+use super::around::lesser;
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{PlanChoice, PlanKey};
 use super::lock;
@@ -32,11 +33,11 @@ impl<T: HasProgram> CachedPlans<'_, T> {
         }
     }
 
-    /// The plan under the function's own budget, made and cached.
+    /// The plan under the function's own budget and the one around, made and cached.
     fn made(&self, key: &PlanKey) -> Result<Arc<Plan>> {
         let budget = {
             let cache = lock(self.cache);
-            cache.budget().map(|bytes| (bytes, cache.levers()))
+            lesser(cache.budget(), key.budget).map(|bytes| (bytes, cache.levers()))
         };
         let choice = PlanChoice { program: self.program, key };
         let made = match budget {

@@ -10,6 +10,7 @@ use tonnage_runtime::execute::{Headroom, Measured, Specs};
 use tonnage_runtime::placement::{all_beside, default_ledger, ledger_of};
 use tonnage_runtime::{Array, execute, random};
 
+use super::around::{around, lesser};
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
 use super::lock;
@@ -28,7 +29,7 @@ impl TracedProgram {
         source: Source,
     ) -> Result<(Arrays, Measured)> {
         let plans = CachedPlans { program: self, cache };
-        let room = lock(cache).room();
+        let room = lesser(lock(cache).room(), around());
         let (made, ran) =
             self.run_planned(arguments, source, room, |key, room| plans.plan(key, room))?;
         let measured = ran.measured;

@@ -322,6 +322,13 @@ impl Tensor {
         apply1(&shape::repeat::REPEAT, smallvec![self.into()], attrs, source)
     }
 
+    /// The same bits as elements of another dtype of the same width.
+    #[track_caller]
+    pub fn bitcast(&self, dtype: DType) -> Result<Tensor> {
+        let attrs = Attrs::DType(dtype);
+        apply1(&shape::bitcast::BITCAST, smallvec![self.into()], attrs, Source::here())
+    }
+
     /// Moved along an axis, with what falls off one end coming in at the other.
     #[track_caller]
     pub fn roll(&self, shift: i64, axis: i64) -> Result<Tensor> {

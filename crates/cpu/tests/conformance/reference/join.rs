@@ -102,6 +102,31 @@ pub fn reverse(asked: &Asked) -> Vec<Answer> {
     })]
 }
 
+pub fn bitcast(asked: &Asked) -> Vec<Answer> {
+    let Attrs::DType(to) = *asked.attrs else { panic!("no dtype") };
+    let x = &asked.inputs[0];
+    let bits = |v: f64| match x.dtype {
+        DType::F32 => u64::from((v as f32).to_bits()),
+        DType::F16 => u64::from(half::f16::from_f64(v).to_bits()),
+        DType::BF16 => u64::from(half::bf16::from_f64(v).to_bits()),
+        _ => v as i64 as u64,
+    };
+    let signed = |bits: u64| match to.size() {
+        1 => f64::from(bits as i8),
+        2 => f64::from(bits as i16),
+        4 => f64::from(bits as i32),
+        _ => bits as i64 as f64,
+    };
+    let unsigned = |bits: u64| match to.size() {
+        1 => f64::from(bits as u8),
+        2 => f64::from(bits as u16),
+        _ => f64::from(bits as u32),
+    };
+    let is_signed = to.class() == tonnage_core::Class::Signed;
+    let number = |v: f64| if is_signed { signed(bits(v)) } else { unsigned(bits(v)) };
+    vec![Answer::new(to, x.sizes.clone(), x.values.iter().map(|v| number(*v)).collect())]
+}
+
 pub fn roll(asked: &Asked) -> Vec<Answer> {
     let Attrs::Roll { axis, shift } = *asked.attrs else { panic!("no shift") };
     let x = &asked.inputs[0];

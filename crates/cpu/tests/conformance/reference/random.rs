@@ -114,6 +114,28 @@ pub fn below(call: &Asked) -> Vec<Answer> {
     vec![Answer::new(dtype, sizes, values)]
 }
 
+/// The numbers of the key that each number of the seed in turn makes of the key before, at first how many they are.
+pub fn seeded(call: &Asked) -> Vec<Answer> {
+    let Attrs::Seeded { distribution, dtype, shape } = call.attrs else { panic!("no seed") };
+    let seed = &call.inputs[0].values;
+    let key = seed.iter().fold([seed.len() as u32, 0], |key, number| {
+        let number = *number as i64 as u64;
+        let words = philox(key, [number as u32, (number >> 32) as u32, 0, 5]);
+        [words[0], words[1]]
+    });
+    let key = Key::Fixed(key);
+    let attrs =
+        Attrs::Random { key, distribution: *distribution, dtype: *dtype, shape: shape.clone() };
+    let asked = Asked { inputs: &[], attrs: &attrs, regions: &[] };
+    match distribution {
+        Distribution::Uniform => uniform(&asked),
+        Distribution::Normal => normal(&asked),
+        Distribution::TruncatedNormal => truncated(&asked),
+        Distribution::Bits => bits(&asked),
+        Distribution::Below(_) => below(&asked),
+    }
+}
+
 fn tried(key: [u32; 2], element: u64, attempt: u32, kind: u32) -> [u32; 4] {
     philox(key, [element as u32, (element >> 32) as u32, attempt, kind])
 }

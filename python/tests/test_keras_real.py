@@ -1,0 +1,260 @@
+"""Keras from the registry on Tonnage: programs that a user writes, and a slice of Keras' own tests (``cargo xtask keras`` runs them all).
+
+Each program runs in a process of its own, as ``python -m tonnage`` runs it.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import tonnage
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Where the package under test lies: beside the sources there may be none that was built.
+PACKAGE = str(pathlib.Path(tonnage.__file__).resolve().parents[1])
+sys.path.append(str(ROOT / "python" / "tools"))
+
+import keras_suites  # noqa: E402
+
+START = """
+import warnings
+import numpy as np, keras, tensorflow as tf
+from tonnage import _function
+rng = np.random.default_rng(7)
+keras.utils.set_random_seed(7)
+def data(rows, columns, outputs):
+    return rng.normal(size=(rows, columns)).astype("float32"), rng.normal(size=(rows, outputs)).astype("float32")
+def functions(f, depth=0):
+    '''The planned functions that a function of Keras holds.'''
+    found = [f] if isinstance(f, _function.Function) else []
+    for cell in getattr(f, "__closure__", None) or ():
+        found += functions(cell.cell_contents, depth + 1) if depth < 4 and callable(cell.cell_contents) else []
+    return found
+def step_of(model):
+    model.make_train_function()
+    return next(f for f in functions(model.train_function) if f.__name__ == "one_step_on_data")
+"""
+
+PROGRAMS = {
+    "a step of fit is that of the books": """
+x, y = data(8, 3, 2)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+model.compile(keras.optimizers.SGD(0.1), "mse")
+kernel, bias = (w.numpy().copy() for w in model.weights)
+model.fit(x, y, batch_size=8, verbose=0)
+away = 2 * (x @ kernel + bias - y) / y.size
+np.testing.assert_allclose(model.weights[0], kernel - 0.1 * x.T @ away, rtol=1e-4, atol=1e-6)
+np.testing.assert_allclose(model.weights[1], bias - 0.1 * away.sum(0), rtol=1e-4, atol=1e-6)
+np.testing.assert_allclose(model.predict(x, verbose=0), x @ model.weights[0].numpy() + model.weights[1].numpy(), rtol=1e-4, atol=1e-5)
+""",
+    "the step is one plan, and takes what was predicted": """
+x, y = data(4, 64, 4)
+model = keras.Sequential([keras.Input((64,)), keras.layers.Dense(512, "relu"), keras.layers.Dropout(0.3), keras.layers.Dense(512), keras.layers.Dense(4)])
+model.compile("adam", "mse", metrics=["mae"])
+step, batch = step_of(model), (tf.constant(x), tf.constant(y))
+step(batch)
+step(batch)
+ran = step.last_run()
+assert step.traces == 1 and ran["predicted"] == ran["used"] == step.plan(batch).peak, ran
+state = sum(4 * int(np.prod(v.shape)) for v in [*model.variables, *model.optimizer.variables])
+assert ran["obtained"] < state / 2, "updates are in place: the state is not there twice"
+""",
+    "recurrent layers with dropout are planned": """
+model = keras.Sequential([keras.Input((5, 3)), keras.layers.LSTM(4, dropout=0.5, return_sequences=True), keras.layers.GRU(3, dropout=0.3)])
+model.compile("sgd", "mse")
+step, batch = step_of(model), (tf.ones([4, 5, 3]), tf.ones([4, 3]))
+with warnings.catch_warnings():
+    warnings.filterwarnings("error", message=".*op by op.*")
+    step(batch)
+ran = step.last_run()
+assert ran["predicted"] == ran["used"] > 0
+""",
+    "files hold what was saved": """
+import tempfile, pathlib
+folder = pathlib.Path(tempfile.mkdtemp())
+x, y = data(10, 4, 1)
+inputs = keras.Input((4,))
+model = keras.Model(inputs, keras.layers.Dense(1)(keras.layers.LayerNormalization()(inputs)))
+model.compile("adam", "mse")
+model.fit(x, y, verbose=0)
+model.save(folder / "model.keras")
+loaded = keras.models.load_model(folder / "model.keras")
+np.testing.assert_array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+model.save_weights(folder / "model.weights.h5")
+other = keras.models.clone_model(model)
+other.load_weights(folder / "model.weights.h5")
+np.testing.assert_array_equal(other.predict(x, verbose=0), model.predict(x, verbose=0))
+first, second = (m.fit(x, y, verbose=0, shuffle=False).history["loss"] for m in (model, loaded))
+assert first == second, "the optimizer's state was saved too"
+""",
+    "a train_step of one's own, in a subclass that is built as it is called": """
+class Own(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(1)
+    def call(self, x):
+        return self.dense(x)
+    def train_step(self, batch):
+        x, y = batch
+        with tf.GradientTape() as tape:
+            loss = keras.ops.mean(keras.ops.square(self(x, training=True) - y))
+        gradients = tape.gradient(loss, self.trainable_weights)
+        self.optimizer.apply(gradients, self.trainable_weights)
+        return {"own": loss}
+x, y = data(16, 3, 1)
+model = Own()
+model.compile(keras.optimizers.SGD(0.1))
+history = model.fit(x, y, batch_size=16, epochs=20, verbose=0).history["own"]
+assert history[-1] < 0.9 * history[0]
+""",
+    "rows of embeddings stay rows": """
+layer = keras.layers.Embedding(1000, 4)
+layer.build()
+with tf.GradientTape() as tape:
+    loss = tf.reduce_sum(layer(tf.constant([3, 5])))
+gradient = tape.gradient(loss, layer.embeddings)
+assert isinstance(gradient, tf.IndexedSlices) and sorted(gradient.indices.numpy().tolist()) == [3, 5]
+assert isinstance(tf.cast(gradient, "float64"), tf.IndexedSlices)
+""",
+    "partial batches, several steps at a time, and data of a dataset": """
+x, y = data(50, 3, 1)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse", steps_per_execution=3)
+model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(16), verbose=0)
+assert int(model.optimizer.iterations) == 4
+""",
+    "fit is planned as a whole, with a last batch of fewer rows": """
+from tonnage._as_tensorflow.models import _planned
+x, y = data(50, 3, 2)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4), keras.layers.Dropout(0.2), keras.layers.Dense(2)])
+model.compile("adam", "mse")
+rows = []
+class Look(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        [ran] = [f.last_run() for f in _planned(self.model.train_function) if f.last_run()]
+        rows.append(ran["predicted"])
+        assert ran["predicted"] == ran["used"] > 0
+with warnings.catch_warnings():
+    warnings.filterwarnings("error", message=".*op by op.*")
+    model.fit(x, y, batch_size=16, epochs=2, verbose=0, callbacks=[Look()])
+    model.evaluate(x, y, batch_size=16, verbose=0)
+    assert model.predict(x, batch_size=16, verbose=0).shape == (50, 2)
+assert len(rows) == 8 and rows[3] < rows[2], "each batch by its own plan"
+""",
+    "several steps at a time, where the last batch of a call has fewer rows": """
+x, y = data(40, 3, 1)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse", steps_per_execution=3)
+model.fit(x, y, batch_size=16, verbose=0)
+assert int(model.optimizer.iterations) == 3
+""",
+    "a model is planned before it runs": """
+import tonnage
+def check(model, batch, rows):
+    planned = tonnage.memory.plan(model, batch)
+    assert planned.peak == tonnage.memory.plan(model, rows).peak > 0
+    assert tonnage.memory.plan(model, 2 * rows).peak > planned.peak
+    assert "matmul" in tonnage.memory.explain(model, batch)
+x, y = data(8, 3, 2)
+inputs = keras.Input((3,))
+hidden = keras.layers.Dense(16, "relu")(inputs)
+check(keras.Model(inputs, hidden), (x,), 8)
+for losses, outputs, batch in [
+    ("mse", keras.layers.Dense(2)(hidden), (x, y)),
+    (keras.losses.SparseCategoricalCrossentropy(from_logits=True), keras.layers.Dense(5)(hidden), (x, np.zeros(8, "int32"))),
+    ({"a": "mse", "b": "sparse_categorical_crossentropy"},
+     {"a": keras.layers.Dense(2, name="a")(hidden), "b": keras.layers.Dense(3, "softmax", name="b")(hidden)}, (x, {"a": y, "b": np.zeros(8, "int32")})),
+]:
+    model = keras.Model(inputs, outputs)
+    model.compile("adam", losses)
+    before = [v.numpy().copy() for v in model.variables]
+    check(model, batch, 8)
+    assert all(np.array_equal(v, b) for v, b in zip(model.variables, before)), "nothing ran"
+    model.fit(*batch, verbose=0)
+most = tonnage.memory.max_batch(model, "256KiB")
+assert most > 1
+with tonnage.memory.budgeted("256KiB"):
+    assert tonnage.memory.plan(model, most).peak <= 256 * 1024
+    try:
+        tonnage.memory.plan(model, most + 1)
+    except tf.errors.ResourceExhaustedError:
+        pass
+    else:
+        raise AssertionError("one more fits")
+class Own(keras.Model):
+    def call(self, x):
+        return x
+try:
+    tonnage.memory.plan(Own(), 8)
+except ValueError as error:
+    assert "give (x, y) of arrays" in str(error)
+else:
+    raise AssertionError("its inputs are not known")
+""",
+    "fit within a budget, or not at all": """
+import tonnage
+from tonnage._as_tensorflow.models import _planned
+x, y = data(1200, 64, 4)
+def made():
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((64,)), *[keras.layers.Dense(64, "relu") for _ in range(6)], keras.layers.Dense(4)])
+    model.compile("sgd", "mse")
+    return model
+free, tight = made(), made()
+wanted = tonnage.memory.plan(free, 512).peak
+logs = free.fit(x, y, batch_size=512, verbose=0, shuffle=False, callbacks=[tonnage.memory.progress()]).history
+assert logs["bytes_peak"][0] >= logs["bytes_now"][0] > 0 and logs["bytes_predicted"][0] > 0
+budget = int(wanted * 0.8)
+with tonnage.memory.budgeted(budget):
+    history = tight.fit(x, y, batch_size=512, verbose=0, shuffle=False).history
+np.testing.assert_allclose(history["loss"], logs["loss"], rtol=1e-4)
+assert all(f.last_run()["predicted"] <= budget for f in _planned(tight.train_function) if f.last_run())
+before = [v.numpy().copy() for v in [*tight.variables, *tight.optimizer.variables]]
+try:
+    with tonnage.memory.budgeted("32KiB"):
+        tight.fit(x, y, batch_size=512, verbose=0)
+except tf.errors.ResourceExhaustedError as error:
+    assert "the least that would do" in str(error)
+else:
+    raise AssertionError("it cannot fit")
+assert all(np.array_equal(v, b) for v, b in zip([*tight.variables, *tight.optimizer.variables], before))
+tight.fit(x, y, batch_size=512, verbose=0)
+""",
+    "tf.keras is Keras": """
+from tensorflow.keras import layers
+import tensorflow.keras.optimizers as optimizers
+assert layers.Dense is keras.layers.Dense and optimizers.Adam is keras.optimizers.Adam and tf.keras.Model is keras.Model
+""",
+}
+
+
+@pytest.mark.parametrize("case", PROGRAMS, ids=str)
+def test_program(case, tmp_path):
+    (tmp_path / "program.py").write_text(START + PROGRAMS[case])
+    variables = {**os.environ, "PYTHONPATH": PACKAGE}
+    variables.pop("KERAS_BACKEND", None)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-m", "tonnage", str(tmp_path / "program.py")], capture_output=True, text=True, env=variables)
+    assert done.returncode == 0, done.stderr
+
+
+# Of each kind some files that are quick.
+SLICE = ("activations/activations_test.py losses/loss_test.py metrics/accuracy_metrics_test.py optimizers/adam_test.py "
+         "layers/merging/merging_test.py layers/normalization/batch_normalization_test.py trainers/epoch_iterator_test.py").split()
+
+
+def test_a_slice_of_the_tests_of_keras(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", PACKAGE)
+    made = keras_suites.outcomes([keras_suites.keras_folder() / file for file in SLICE])
+    known = keras_suites.listed()
+    failed = {name: why for name, (outcome, why) in made.items() if outcome == "failed"}
+    assert sum(outcome == "passed" for outcome, _ in made.values()) > 190
+    assert {name: why for name, why in failed.items() if name not in known} == {}
+    assert [name for name, (outcome, _) in made.items() if outcome == "passed" and name in known] == []
+
+
+def test_every_failure_has_a_reason():
+    known = keras_suites.listed()
+    assert known and all(reason and "::" in name for name, reason in known.items())

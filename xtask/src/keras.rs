@@ -1,0 +1,58 @@
+//! `cargo xtask keras`: Keras' own tests, run on Tonnage in place of TensorFlow.
+//!
+//! Keras comes from where pip finds packages, into an environment of its own, with its tests in it. Which of them fail, and why, is in
+//! `python/tools/keras_failures.txt`, a list that may only shrink.
+
+use std::io;
+use std::process::{Command, ExitCode};
+
+use crate::Subcommand;
+use crate::cargo::{Cargo, root, target};
+use crate::python;
+use crate::step::{self, CheckStep, StepOutcome};
+
+/// The row of this command.
+pub const COMMAND: Subcommand = Subcommand {
+    name: "keras",
+    doc: "runs the tests of Keras itself on Tonnage, all or those of some folders",
+    words: "[FOLDER ...]",
+    run,
+};
+
+/// What Keras' tests import.
+const PACKAGES: [&str; 8] =
+    ["absl-py", "h5py", "keras==3.15.*", "numpy", "pandas", "pillow", "pytest", "scipy"];
+
+fn run(_words: &[String]) -> ExitCode {
+    match step::run(&[CheckStep { name: "Keras' tests", run: suites }], &mut io::stdout()) {
+        Ok(true) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Builds, installs, runs the folders of the command line.
+fn suites() -> StepOutcome {
+    let built = Cargo::new("build --package tonnage-python").run();
+    if let StepOutcome::Failed(_) | StepOutcome::Skipped(_) = built {
+        return built;
+    }
+    let home = target().join("keras");
+    let python = match python::environment(&home, &PACKAGES) {
+        Ok(python) => python,
+        Err(why) => return StepOutcome::Skipped(why),
+    };
+    if let Err(error) = python::install(&python) {
+        return StepOutcome::Failed(format!("the package could not be put in place: {error}"));
+    }
+    let script = root().join("python").join("tools").join("keras_suites.py");
+    match Command::new(&python)
+        .arg(script)
+        .args(std::env::args().skip(2))
+        .current_dir(&home)
+        .status()
+    {
+        Ok(status) if status.success() => StepOutcome::Passed,
+        Ok(status) => StepOutcome::Failed(format!("Keras' tests: {status}")),
+        Err(error) => StepOutcome::Failed(format!("Keras' tests: {error}")),
+    }
+}
