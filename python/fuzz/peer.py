@@ -274,6 +274,9 @@ def _check_node(node, ours):
     finite = all(np.isfinite(array).all() for array in read)
     if inner & FINITE and not finite:
         return
+    # TensorFlow's ops read subnormal numbers as zeros, and a later one may tell those apart: the ops are compared one by one.
+    if node.bodies and any(_has_subnormal(array) for array in read):
+        return
     references = _references(node, inner, ours)
     if not references:
         return

@@ -171,6 +171,21 @@ def test_a_function_whose_sizes_the_data_decide_runs_op_by_op_and_says_so_once(b
     assert op_by_op(f, tf.constant(3)).numpy().tolist() == expected
 
 
+PARTS_OF_DATA = [
+    (lambda x: tf.boolean_mask(x, x > 1.0)[-1], 3.0),
+    (lambda x: tf.boolean_mask(x, x > 1.0)[-1] * 2.0, 6.0),
+    (lambda x: tf.boolean_mask(tf.stack([x, -x]), x > 1.0, axis=1)[:, -1], [3.0, -3.0]),
+    (lambda x: tf.unique(x)[0][-2] + x, [5.0, 3.0, 6.0, 4.0]),
+]
+
+
+@pytest.mark.parametrize("body, expected", PARTS_OF_DATA)
+def test_the_last_of_what_the_data_select_is_the_same_in_a_function(body, expected):
+    x = tf.constant([2.0, 0.0, 3.0, 1.0])
+    assert body(x).numpy().tolist() == expected
+    assert tf.function(body)(x).numpy().tolist() == expected
+
+
 def test_arrays_and_loop_variables_that_grow_run_op_by_op():
     @tf.function
     def grown(n):

@@ -116,6 +116,12 @@ DIFFERENT = {
         [Node("v7", "branched", "tf.cond(tf.reduce_sum(v1) > 0.5, lambda: f1(v1), lambda: f2(v1))", [
             Body("f1", ["v3"], [Node("v5", "sign", "tf.math.sign(v3)")], ["v5"]), Body("f2", ["v4"], [], ["v4"])])],
         "v7"),
+    "subnormal numbers in a branch": (
+        {"v1": np.array([1e-40] * 64 + [3], "float32")},
+        [Node("v7", "branched", "tf.cond(tf.reduce_sum(v1) > 0.5, lambda: f1(v1), lambda: f2(v1))", [
+            Body("f1", ["v3"], [Node("v5", "sin", "tf.sin(v3)"), Node("v6", "sign", "tf.math.sign(v5)")], ["v6"]),
+            Body("f2", ["v4"], [], ["v4"])])],
+        "v7"),
     "quantile of a subnormal number": (
         {"v1": np.array([-1e-40, 1e-40, 1e-45, 0, -0.0, 0.5], "float32")}, [Node("v2", "ndtri", "tf.math.ndtri(v1)")], "v2"),
     # After three iterations one of two neighbouring numbers is whole, and which one differs.

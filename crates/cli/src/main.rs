@@ -8,7 +8,6 @@ macro_rules! say {
 }
 
 mod calibrate;
-mod csv;
 mod datasets;
 mod doctor;
 mod explain;

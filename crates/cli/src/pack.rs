@@ -9,14 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tonnage::io::{can_save, read_bytes, save_text};
+use tonnage::io::{Csv, CsvRow, can_save, save_text};
 use tonnage::report::csv_row;
 use tonnage_core::Bytes;
 use tonnage_plan::offsets::{Effort, Item, Packing, bound, pack, pack_within};
 
-use crate::csv;
-
-/// The columns that are read. Others are carried over to the output as they are.
+/// The columns that are read. Others are carried over to the output.
 const COLUMNS: [&str; 4] = ["id", "lower", "upper", "size"];
 
 /// Arguments of `tonnage pack`.
@@ -46,8 +44,7 @@ pub fn run(args: &PackArgs) -> Result<ExitCode, String> {
     if let Some(output) = &args.output {
         can_save(output).map_err(|error| error.to_string())?;
     }
-    let text = read_bytes(&args.file).map_err(|error| error.to_string())?;
-    let table = Buffers::read(&args.file, text)?;
+    let table = Buffers::read(&args.file)?;
     let start = Instant::now();
     let say = |error: tonnage_core::Error| format!("{}: {error}", args.file.display());
     let late = || start.elapsed() >= args.time_limit;
@@ -110,37 +107,30 @@ fn best(
 /// The table as read, and the items it stands for.
 struct Buffers {
     header: Vec<String>,
-    rows: Vec<csv::CsvRow>,
+    rows: Vec<CsvRow>,
     items: Vec<Item>,
 }
 
 impl Buffers {
-    fn read(file: &Path, text: Vec<u8>) -> Result<Buffers, String> {
+    fn read(file: &Path) -> Result<Buffers, String> {
         let at = |line: usize, what: &str| format!("{}:{line}: {what}", file.display());
-        let text = String::from_utf8(text).map_err(|error| {
-            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-            at(line, "not UTF-8 text")
-        })?;
-        let mut rows =
-            csv::read(&text).map_err(|mistake| at(mistake.line, &mistake.what))?.into_iter();
+        let mut rows = Csv::new().rows(file).map_err(|error| error.to_string())?.into_iter();
         let Some(header) = rows.next() else {
             return Err(at(1, "empty; the first line should be id,lower,upper,size"));
         };
         let mut indices = [0; 4];
         for (index, column) in indices.iter_mut().zip(COLUMNS) {
-            let mut found =
-                header.fields.iter().enumerate().filter(|(_, field)| field.trim() == column);
+            let mut found = header.fields.iter().enumerate().filter(|(_, field)| *field == column);
             *index = match (found.next(), found.next()) {
                 (Some((index, _)), None) => index,
                 (None, _) => return Err(at(header.line, &format!("no column `{column}`"))),
                 _ => return Err(at(header.line, &format!("two columns `{column}`"))),
             };
         }
-        if header.fields.iter().any(|field| field.trim() == "offset") {
+        if header.fields.iter().any(|field| field == "offset") {
             return Err(at(header.line, "there is a column `offset` already; remove it"));
         }
-        let rows: Vec<csv::CsvRow> = rows.collect();
+        let rows: Vec<CsvRow> = rows.collect();
         let mut spans = Vec::with_capacity(rows.len());
         let mut seen: HashMap<&str, usize> = HashMap::new();
         for row in &rows {
@@ -154,7 +144,7 @@ impl Buffers {
                 return Err(at(row.line, &format!("id `{id}` was used on line {first} already")));
             }
             let number = |column: usize| {
-                let text = row.fields[indices[column]].trim();
+                let text = row.fields[indices[column]].as_str();
                 number(text)
                     .map_err(|why| at(row.line, &format!("{} `{text}` {why}", COLUMNS[column])))
             };

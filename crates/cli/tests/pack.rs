@@ -173,8 +173,8 @@ fn mistakes_name_the_file_and_the_line() {
         (format!("{head}a,0,1\n"), "in.csv:2: 3 fields where the header has 4"),
         (format!("{head}a,0,1,8,9\n"), "in.csv:2: 5 fields where the header has 4"),
         (format!("{head}a,0,1,8\n\na,0,1,8\n"), "in.csv:4: id `a` was used on line 2"),
-        (format!("{head}\"a,0,1,8\n"), "in.csv:2: a quoted field has no closing quote"),
-        (format!("{head}\"a\"b,0,1,8\n"), "in.csv:2: `b` follows a closing quote"),
+        (format!("{head}\"a,0,1,8\n"), "in.csv: line 2, column 1: a quote is never closed"),
+        (format!("{head}\"a\"b,0,1,8\n"), "in.csv: line 2, column 1: text follows a closing quote"),
         (
             format!("{head}a,0,1,{0}\nb,0,1,{0}\n", u64::MAX),
             "in.csv: pack: the sizes add up to 2^63",
@@ -184,7 +184,7 @@ fn mistakes_name_the_file_and_the_line() {
         assert!(error.contains(what), "{text:?} gave {error}");
     }
     let error = mistake(&Folder::new().pack(b"id,lower,upper,size\n\xff,0,1,8\n", &[]));
-    assert!(error.contains("in.csv:2: not UTF-8"), "{error}");
+    assert!(error.contains("in.csv: line 2 is no UTF-8 text"), "{error}");
 }
 
 #[test]

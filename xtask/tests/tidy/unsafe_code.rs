@@ -20,7 +20,7 @@ const ALLOWED: &[&str] = &[
     "crates/python/src/buffer.rs",
     "crates/python/src/tensor.rs",
     "crates/runtime/benches/ledger.rs",
-    "crates/runtime/src/backend/sim.rs",
+    "crates/runtime/src/backend/sim/queue.rs",
     "crates/runtime/src/lend/",
     "crates/runtime/src/system/",
     "crates/world/src/mpi.rs",

@@ -420,6 +420,14 @@ mod tests {
     }
 
     #[test]
+    fn bounds_are_in_terms_of_sizes_that_the_data_do_not_decide() {
+        let n = Dim::open("n");
+        let m = Dim::symbol(Symbol::bounded("m", n.plus(&Dim::from(1))));
+        assert_eq!(m.times(&m).less(&m).bound(), m.bound().times(&m.bound()));
+        assert_eq!(n.divided_by(&m).plus(&m.divided_by(&n)).bound().to_string(), "((n+1)/(n))+n");
+    }
+
+    #[test]
     fn parts_of_an_open_axis_add_up_to_it() {
         let s = Symbol::new("n");
         let n = Dim::symbol(s.clone());

@@ -48,7 +48,8 @@ impl Library {
                         text,
                         "static void call{f}(const void* p) {{ {name}(*(const P*)p); }}"
                     );
-                    let barriers = kernel.contains("__syncthreads");
+                    let barriers =
+                        ["__syncthreads", "rows_"].iter().any(|name| kernel.contains(name));
                     let _ = writeln!(
                         table,
                         "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, blocks, {barriers});"

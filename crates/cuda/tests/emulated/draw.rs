@@ -29,12 +29,31 @@ impl Buffer {
 }
 
 /// Numbers for inputs.
-pub struct Random(pub u64);
+pub struct Random {
+    count: u64,
+    /// Which floats are drawn.
+    pub floats: Floats,
+}
+
+/// Which floats are drawn.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Floats {
+    /// Mostly of an everyday size, sometimes an edge.
+    All,
+    /// Between -2 and 2: sums of them lose no digits.
+    Small,
+    /// As `Small`, with minus infinities and NaN.
+    Masked,
+}
 
 impl Random {
+    pub fn new() -> Random {
+        Random { count: 0, floats: Floats::All }
+    }
+
     pub fn word(&mut self) -> u64 {
-        self.0 += 1;
-        let words = philox::block([7, 9], [self.0 as u32, (self.0 >> 32) as u32, 0, 0]);
+        self.count += 1;
+        let words = philox::block([7, 9], [self.count as u32, (self.count >> 32) as u32, 0, 0]);
         u64::from(words[0]) | u64::from(words[1]) << 32
     }
 
@@ -46,14 +65,16 @@ impl Random {
     pub fn float(&mut self) -> f64 {
         let word = self.word();
         let unit = (word >> 11) as f64 / (1u64 << 53) as f64;
-        match word % 16 {
-            0 => {
+        match (self.floats, word % 16) {
+            (Floats::Masked, 0) => [f64::NEG_INFINITY, f64::NAN][usize::from(self.below(50) == 0)],
+            (Floats::Small | Floats::Masked, _) => (unit - 0.5) * 4.0,
+            (Floats::All, 0) => {
                 [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, 0.5, 2.0]
                     [self.below(10)]
             }
-            1..=3 => (unit - 0.5) * 60.0,
-            4 => ((unit - 0.5) * 10.0).round(),
-            _ => (unit - 0.5) * 4.0,
+            (Floats::All, 1..=3) => (unit - 0.5) * 60.0,
+            (Floats::All, 4) => ((unit - 0.5) * 10.0).round(),
+            (Floats::All, _) => (unit - 0.5) * 4.0,
         }
     }
 

@@ -127,7 +127,7 @@ impl Chain {
         self.select(choice, zero, no)
     }
 
-    /// A gradient times a slope, made as `product`, and 0 where the gradient is 0 and the slope is no number: [`zero_if_unused`].
+    /// A gradient times a slope, made as `product`, and 0 where the gradient is 0 and the slope is infinite or NaN.
     pub fn zero_if_unused(&mut self, grad: Reg, product: Reg) -> Reg {
         zero_if_unused(&mut self.program, grad, product)
     }

@@ -17,7 +17,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::{DType, Device, Error, Kind, Mark, Result, Source, bf16, f16};
 use tonnage_runtime::host_ledger;
 
-use super::{bad_file, failed, filled, open_file, write_atomically};
+use super::{bad_file, failed, filled, open_file, read_bytes, write_atomically};
 use crate::ops::Elementwise;
 use crate::tensor::Tensor;
 
@@ -117,6 +117,23 @@ impl Csv {
             true => Err(bad_file(path, "has no first line", "name the columns there")),
             false => Ok(names),
         }
+    }
+
+    /// The rows of a file, or of a pipe that the process was given, as texts without quotes and blanks around them.
+    ///
+    /// # Errors
+    /// Where it is not there, is no UTF-8 text, or a quote is not closed: with line and column.
+    pub fn rows(&self, path: impl AsRef<Path>) -> Result<Vec<CsvRow>> {
+        let path = path.as_ref();
+        let (mut rows, mut fields) = (Vec::new(), Vec::new());
+        self.fields(&mut Cursor::new(read_bytes(path)?), path, |field| {
+            fields.push(field.text.to_string());
+            if field.last {
+                rows.push(CsvRow { line: field.row, fields: std::mem::take(&mut fields) });
+            }
+            Ok(true)
+        })?;
+        Ok(rows)
     }
 
     /// Saves a matrix, or a list as one column, atomically; every number in the fewest digits that read back as it. `names` come first where there are some, in quotes where
@@ -372,6 +389,15 @@ impl Csv {
             }
         }
     }
+}
+
+/// A row of a table of texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsvRow {
+    /// The line where it begins, counted from 1.
+    pub line: usize,
+    /// One for each column.
+    pub fields: Vec<String>,
 }
 
 /// What is read already, or the next piece; nothing at the end.

@@ -23,7 +23,7 @@ mod stored;
 use atomic::{WriteSeek, write_atomically};
 pub use atomic::{can_save, save_bytes, save_text};
 pub use checksum::{read_json, save_json};
-pub use csv::Csv;
+pub use csv::{Csv, CsvRow};
 pub use idx::{parse_idx, read_idx, save_idx};
 pub use npy::{parse_npy, read_npy, save_npy};
 pub use npz::{Npz, save_npz, save_npz_deflated};

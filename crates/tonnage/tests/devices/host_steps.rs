@@ -124,7 +124,7 @@ fn an_error_that_comes_late_names_the_line_that_was_run() {
     let taken = x.gather(&rows, 0).unwrap();
     let error = (taken + 1.0).unwrap().to_vec::<f32>().unwrap_err();
     assert_eq!(error.source_line().unwrap().line(), line, "{error}");
-    let line = line!() + 1;
+    let line = line!() + 2;
     let step =
         function(|(x, rows): (Tensor, Tensor)| -> Result<Tensor> { x.gather(&rows, 0)? * 2.0 });
     let error = step.call((x, rows)).unwrap_err();

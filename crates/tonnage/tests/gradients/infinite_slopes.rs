@@ -65,8 +65,8 @@ fn a_gradient_of_0_still_has_the_slope_for_its_own() {
 fn gradients_that_are_written_with_such_a_function_have_a_gradient_of_0_too() {
     let _context = own_context();
     // Their gradients are written with the reciprocal of a root.
-    let ops: [(&str, fn(&Tensor) -> Result<Tensor>, f64); 2] =
-        [("asin", |x| x.asin(), 1.0), ("acos", |x| x.acos(), -1.0)];
+    type At = (&'static str, fn(&Tensor) -> Result<Tensor>, f64);
+    let ops: [At; 2] = [("asin", |x| x.asin(), 1.0), ("acos", |x| x.acos(), -1.0)];
     for (name, op, at) in ops {
         let x = tensor([at]).unwrap();
         let g = tensor([0.0f64]).unwrap();

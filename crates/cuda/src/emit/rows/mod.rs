@@ -358,21 +358,20 @@ impl Writer<'_> {
                 );
             }
         }
-        let is_used = |i: usize| uses(expression, NAMES[i]);
         let mut names = String::new();
-        for i in 0..self.key.operands.len() {
-            let class = self.key.operands[i];
+        let key = self.key;
+        for (i, (class, name)) in key.operands.iter().zip(NAMES).enumerate() {
             match class.operand {
                 RowOperand::Number(_) => {}
                 RowOperand::Held if held > 0 => {
-                    let _ = write!(names, "const C {} = h{i}[h * V + v]; ", NAMES[i]);
+                    let _ = write!(names, "const C {name} = h{i}[h * V + v]; ");
                 }
-                _ if is_used(i) => {
+                _ if uses(expression, name) => {
                     self.line(&format!("      C r{i}[V];"));
                     self.read(i, &format!("r{i}[v] = "), "");
                     match self.replaced.filter(|_| i == 0) {
                         None => {
-                            let _ = write!(names, "const C {} = r{i}[v]; ", NAMES[i]);
+                            let _ = write!(names, "const C {name} = r{i}[v]; ");
                         }
                         Some(by) => {
                             let _ = write!(

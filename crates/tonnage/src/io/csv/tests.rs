@@ -151,3 +151,38 @@ fn a_field_that_does_not_end_is_not_read_on_and_on() {
     let error = rows(&Csv::new(), &text, 1 << 20).unwrap_err().to_string();
     assert!(error.contains("line 1, column 1: a field does not end"), "{error}");
 }
+
+/// The rows of a file that holds this text.
+fn rows_of(text: &str) -> Result<Vec<(usize, Vec<String>)>> {
+    let name = format!("tonnage-csv-rows-{}-{:p}.csv", std::process::id(), &text);
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, text).unwrap();
+    let rows = Csv::new().rows(&path);
+    std::fs::remove_file(&path).unwrap();
+    Ok(rows?.into_iter().map(|row| (row.line, row.fields)).collect())
+}
+
+#[test]
+fn rows_of_texts_have_quotes_line_ends_and_byte_order_marks_taken_off() {
+    let text = "\u{feff}a,b\r\n\"x, \"\"y\"\"\nz\",2\n \n3,\r\n";
+    let wanted = [(1, ["a", "b"]), (2, ["x, \"y\"\nz", "2"]), (5, ["3", ""])];
+    assert_eq!(
+        rows_of(text).unwrap(),
+        wanted.map(|(line, row)| (line, row.map(String::from).to_vec()))
+    );
+    assert!(rows_of("").unwrap().is_empty() && rows_of("\n\r\n").unwrap().is_empty());
+}
+
+#[test]
+fn rows_that_a_report_writes_read_back() {
+    let mut text = String::new();
+    let row = ["plain", "com,ma", "quo\"te", "two\nlines", "", "in between"];
+    crate::report::csv_row(&mut text, row);
+    assert_eq!(rows_of(&text).unwrap(), [(1, row.map(String::from).to_vec())]);
+}
+
+#[test]
+fn an_open_quote_names_the_line_where_it_opened() {
+    let error = rows_of("a\n\"b\nc\n").unwrap_err().to_string();
+    assert!(error.contains("line 2, column 1: a quote is never closed"), "{error}");
+}
