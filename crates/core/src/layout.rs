@@ -157,9 +157,10 @@ impl Layout {
     ///
     /// ```
     /// # use tonnage_core::layout::Layout;
-    /// let rows = Layout { sizes: [2, 3].into(), strides: [-10, 1].into_iter().collect(), offset: 15 };
+    /// let (sizes, strides) = ([2, 3].into_iter().collect(), [-10, 1].into_iter().collect());
+    /// let rows = Layout { sizes, strides, offset: 15 };
     /// assert_eq!(rows.window(), 5..18);
-    /// assert_eq!(Layout::contiguous([0, 3]).window(), 0..0);
+    /// assert_eq!(Layout::contiguous(&[0, 3][..]).window(), 0..0);
     /// ```
     pub fn window(&self) -> Range<usize> {
         if self.sizes.contains(&0) {

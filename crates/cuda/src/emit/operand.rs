@@ -32,6 +32,8 @@ pub enum OperandClass {
     Count(DType),
     /// Random numbers.
     Random(DType, Random),
+    /// Random numbers whose neighbours are made together, a block of four at a time.
+    RandomBlocks(DType, Random),
 }
 
 /// How random numbers are spread; the bound of whole numbers is an argument.
@@ -100,7 +102,7 @@ impl Placed {
                 let _ =
                     write!(text, "(u8)(((const u8*)p.w[{word}])[({at}) >> 3] >> (({at}) & 7) & 1)");
             }
-            OperandClass::Output(_) => {}
+            OperandClass::Output(_) | OperandClass::RandomBlocks(..) => {}
             OperandClass::Count(dtype) => {
                 let (first, step) = (word + 1, word + 2);
                 let at = format!("p.w[{word}] + (u64)({at})");
@@ -148,9 +150,47 @@ impl Placed {
             OperandClass::Output(_) => 0,
             OperandClass::Count(_) => 3,
             OperandClass::Random(_, Random::Below) => 3,
-            OperandClass::Random(..) => 2,
+            OperandClass::Random(..) | OperandClass::RandomBlocks(..) => 2,
             _ => 1,
         }
+    }
+}
+
+/// Elements of a block of random numbers.
+pub const BLOCK: usize = 4;
+
+/// Whether the elements of a block are made together.
+pub fn comes_in_blocks(dtype: DType, random: Random) -> bool {
+    match random {
+        Random::Uniform | Random::Normal => {
+            matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+        }
+        Random::Bits => matches!(dtype, DType::U32 | DType::I32),
+        Random::TruncatedNormal | Random::Below => false,
+    }
+}
+
+/// Fills `{to}[0]` to `{to}[3]` with the block that starts at a position.
+pub fn block(dtype: DType, random: Random, word: usize, at: &str, to: &str) -> String {
+    let name = match (random, dtype) {
+        (Random::Normal, _) => "normal_f32",
+        (Random::Uniform, _) => "uniform_f32",
+        (_, DType::I32) => "bits_i32",
+        _ => "bits_u32",
+    };
+    let key = format!("(u32)p.w[{0}], (u32)(p.w[{0}] >> 32)", word + 1);
+    format!("random_{name}_block({key}, (p.w[{word}] + (u64)({at})) >> 2, {to});")
+}
+
+/// An element of a block as a register holds it.
+pub fn of_block(dtype: DType, random: Random, element: &str) -> String {
+    match (dtype, random) {
+        (DType::F16, Random::Normal) => format!("f16_round({element})"),
+        (DType::BF16, Random::Normal) => format!("bf16_round({element})"),
+        // Rounded downwards, for 1 is none of them.
+        (DType::F16, _) => format!("tn::floor({element} * 2048.0f) / 2048.0f"),
+        (DType::BF16, _) => format!("tn::floor({element} * 256.0f) / 256.0f"),
+        _ => element.to_string(),
     }
 }
 

@@ -41,10 +41,12 @@ struct Sharing {
     along: bool,
     /// Blocks that share a result.
     parts: u64,
+    /// Neighbouring results that a thread takes where operands lie so that it can.
+    columns: u64,
 }
 
 impl Sharing {
-    fn of(domain: &[usize], axes: &[usize]) -> Sharing {
+    fn of(program: &TileProgram, domain: &[usize], axes: &[usize]) -> Sharing {
         let product = |gone: bool| {
             let taken = domain.iter().enumerate().filter(|(axis, _)| axes.contains(axis) == gone);
             taken.map(|(_, n)| *n as u64).product::<u64>()
@@ -59,16 +61,25 @@ impl Sharing {
             (false, ..=64) => 1,
             (false, _) => 8,
         };
-        let each = u64::from(THREADS) / lanes;
+        let size = |form: &Form| match form {
+            Form::Elements(dtype) => dtype.size(),
+            Form::Bits => ACCESS,
+        };
+        let widest = (ACCESS / program.loads.iter().map(size).max().unwrap_or(ACCESS)).min(4);
+        let columns = match along || results % widest as u64 != 0 {
+            true => 1,
+            false => widest as u64,
+        };
+        let each = u64::from(THREADS) / lanes * columns;
         let wanted = BUSY.div_ceil(results.div_ceil(each).max(1));
         let most = (length / (lanes * LEAST)).max(1);
-        Sharing { results, length, lanes, along, parts: wanted.min(most) }
+        Sharing { results, length, lanes, along, parts: wanted.min(most), columns }
     }
 }
 
 /// Workspace: partial results, where blocks share them.
-pub fn scratch(_: &TileProgram, domain: &[usize], axes: &[usize]) -> Bytes {
-    let sharing = Sharing::of(domain, axes);
+pub fn scratch(program: &TileProgram, domain: &[usize], axes: &[usize]) -> Bytes {
+    let sharing = Sharing::of(program, domain, axes);
     match sharing.parts {
         1 => Bytes::ZERO,
         parts => Bytes::new(sharing.results * parts * PARTIAL),
@@ -88,7 +99,7 @@ pub fn launch(
         placed.push(Placed::of(*operand, *form, domain)?);
     }
     let Some(output) = outputs.first() else { return Err(bad("a reduction without a result")) };
-    let sharing = Sharing::of(domain, reduced);
+    let sharing = Sharing::of(program, domain, reduced);
     if sharing.results == 0 {
         return Ok(None);
     }
@@ -103,7 +114,10 @@ pub fn launch(
     let wide = sharing.results > half
         || sharing.length > half
         || (0..placed.len()).any(|i| kept.reach(i) + gone.reach(i) > half);
-    let vector = vector(&mut placed, &sharing, (&kept, &gone));
+    let vector = match sharing.columns {
+        1 => vector(&mut placed, &sharing, (&kept, &gone)),
+        columns => columns_at_once(&mut placed, columns, (&kept, &gone)),
+    };
     let passes = if sharing.parts > 1 { 2 } else { 1 };
     let share = Share::Reduce { lanes: sharing.lanes as u16, along: sharing.along, passes };
     let key = TileKey {
@@ -134,7 +148,8 @@ pub fn launch(
             words.extend(&steps);
         }
     }
-    let each = u64::from(THREADS) / sharing.lanes;
+    let columns = if sharing.along { 1 } else { vector as u64 };
+    let each = u64::from(THREADS) / sharing.lanes * columns;
     let mut functions: SmallVec<[(&'static str, u32); 2]> = SmallVec::new();
     functions.push(("kernel", blocks(sharing.results, each) * sharing.parts as u32));
     if passes == 2 {
@@ -176,6 +191,29 @@ fn vector(placed: &mut [Placed], sharing: &Sharing, (kept, gone): (&Axes, &Axes)
         }
     }
     vector
+}
+
+/// How many neighbouring results a thread takes: all or one. Operands that are read so become rows.
+fn columns_at_once(placed: &mut [Placed], columns: u64, (kept, gone): (&Axes, &Axes)) -> usize {
+    let fits = placed.iter().enumerate().all(|(i, operand)| match operand.class {
+        OperandClass::Single(_) => true,
+        OperandClass::Strided(dtype) => {
+            let bytes = (dtype.size() as u64 * columns).min(ACCESS as u64);
+            kept.strides[i].as_slice() == [1]
+                && operand.words[0].is_multiple_of(bytes)
+                && gone.strides[i].iter().all(|step| step.unsigned_abs().is_multiple_of(columns))
+        }
+        _ => false,
+    });
+    if !fits {
+        return 1;
+    }
+    for operand in placed {
+        if let OperandClass::Strided(dtype) = operand.class {
+            operand.class = OperandClass::Rows(dtype);
+        }
+    }
+    columns as usize
 }
 
 /// Threads that join the partial results of one.
@@ -278,9 +316,21 @@ pub fn text(key: &TileKey, lanes: u16, along: bool, passes: u8) -> String {
         ),
     };
     text.push_str("  const idx part = blockIdx.x % parts, group = blockIdx.x / parts;\n");
-    let _ = writeln!(text, "  const idx o = group * {each}u + mine;");
-    text.push_str("  const idx chunk = ((length + parts - 1) / parts + VECTOR - 1) / VECTOR * VECTOR, from = part * chunk;\n  const idx to = from + chunk < length ? from + chunk : length;\n");
-    let _ = writeln!(text, "  acc sum = {};\n  if (o < results) {{", acc.start);
+    let columns = if along { 1 } else { vector };
+    let _ = writeln!(text, "  const idx o = (group * {each}u + mine) * {columns}u;");
+    // Along a row a thread takes neighbours that are reduced, and otherwise neighbouring results.
+    let step = if along { "VECTOR" } else { "1" };
+    let _ = writeln!(
+        text,
+        "  const idx chunk = ((length + parts - 1) / parts + {step} - 1) / {step} * {step}, from = part * chunk;\n  const idx to = from + chunk < length ? from + chunk : length;"
+    );
+    let _ = writeln!(text, "  acc sums[{columns}];");
+    let _ = writeln!(
+        text,
+        "#pragma unroll\n  for (int c = 0; c < {columns}; c++) sums[c] = {};",
+        acc.start
+    );
+    text.push_str("  if (o < results) {\n");
     take_apart(&mut text, "o", "k", 5, kept);
     for (i, _) in key.operands.iter().enumerate() {
         let _ = write!(text, "    const i64 a{i} = 0");
@@ -292,27 +342,38 @@ pub fn text(key: &TileKey, lanes: u16, along: bool, passes: u8) -> String {
     let at_a_time = if vector > 1 { 4 } else { 8 };
     let _ = writeln!(
         text,
-        "#pragma unroll {at_a_time}\n    for (idx s = from + lane * VECTOR; s < to; s += {lanes}u * VECTOR) {{"
+        "#pragma unroll {at_a_time}\n    for (idx s = from + lane * {step}; s < to; s += {lanes}u * {step}) {{"
     );
-    for (i, class) in key.operands.iter().enumerate() {
-        if let OperandClass::Rows(dtype) = class {
-            let (ty, word) = (c_type(*dtype), first[i].0);
-            let _ = writeln!(
-                text,
-                "      const Vec<{ty}, {vector}> x{i} = *(const Vec<{ty}, {vector}>*)((const {ty}*)p.w[{word}] + a{i} + s);"
-            );
-        }
-    }
-    text.push_str(
-        "#pragma unroll\n      for (idx v = 0; v < VECTOR; v++) {\n      const idx r = s + v;\n",
-    );
-    take_apart(&mut text, "r", "g", 5 + kept, gone);
-    let mut arguments = String::new();
-    for (i, class) in key.operands.iter().enumerate() {
+    // What of a reduction stands at `r`: all of a thread's columns, or one element of a row.
+    let at_of = |i: usize| {
         let mut at = format!("a{i}");
         for axis in 0..gone {
             let _ = write!(at, " + (i64)g{axis} * (i64)p.w[{}]", first[i].1 + kept + axis);
         }
+        at
+    };
+    if !along {
+        text.push_str("      const idx r = s;\n");
+        take_apart(&mut text, "r", "g", 5 + kept, gone);
+    }
+    for (i, class) in key.operands.iter().enumerate() {
+        if let OperandClass::Rows(dtype) = class {
+            let (ty, word) = (c_type(*dtype), first[i].0);
+            let at = if along { format!("a{i} + s") } else { at_of(i) };
+            let _ = writeln!(
+                text,
+                "      const Vec<{ty}, {vector}> x{i} = *(const Vec<{ty}, {vector}>*)((const {ty}*)p.w[{word}] + {at});"
+            );
+        }
+    }
+    text.push_str("#pragma unroll\n      for (idx v = 0; v < VECTOR; v++) {\n");
+    if along {
+        text.push_str("      const idx r = s + v;\n");
+        take_apart(&mut text, "r", "g", 5 + kept, gone);
+    }
+    let mut arguments = String::new();
+    for (i, class) in key.operands.iter().enumerate() {
+        let at = at_of(i);
         let value = match class {
             OperandClass::Single(_) => Placed::value(*class, first[i].0, "0", "0"),
             OperandClass::Rows(dtype) => load(*dtype, &format!("x{i}.v[v]")),
@@ -324,18 +385,27 @@ pub fn text(key: &TileKey, lanes: u16, along: bool, passes: u8) -> String {
     }
     let ty = body::register_type(held);
     let comma = if arguments.is_empty() { "" } else { ", " };
+    let column = if along { "0" } else { "v" };
     let _ = writeln!(
         text,
-        "      {ty} y0;\n      body({arguments}{comma}y0);\n      sum = join2(sum, (acc)y0);\n      }}\n    }}\n  }}"
+        "      {ty} y0;\n      body({arguments}{comma}y0);\n      sums[{column}] = join2(sums[{column}], (acc)y0);\n      }}\n    }}\n  }}"
+    );
+    let _ = writeln!(
+        text,
+        "#pragma unroll\n  for (int c = 0; c < {columns}; c++) {{\n  acc sum = sums[c];"
     );
     tree(&mut text, u32::from(lanes), along);
     let _ = match passes {
-        1 => writeln!(text, "  if (lane == 0 && o < results) finish(p, o, length, sum);\n}}"),
+        1 => writeln!(text, "  if (lane == 0 && o < results) finish(p, o + c, length, sum);"),
         _ => writeln!(
             text,
-            "  if (lane == 0 && o < results) ((acc*)p.w[4])[part * results + o] = sum;\n}}"
+            "  if (lane == 0 && o < results) ((acc*)p.w[4])[part * results + o + c] = sum;"
         ),
     };
+    if lanes > 1 {
+        text.push_str("  __syncthreads();\n");
+    }
+    text.push_str("  }\n}\n");
     if passes == 2 {
         let each = THREADS / JOIN as u32;
         let _ = writeln!(

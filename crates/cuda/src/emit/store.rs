@@ -8,7 +8,7 @@ use tonnage_core::error::Result;
 use tonnage_core::tile::{Form, TileProgram};
 
 use super::axes::{Axes, contiguous};
-use super::operand::{OperandClass, Placed, load, stored};
+use super::operand::{BLOCK, OperandClass, Placed, block, comes_in_blocks, load, of_block, stored};
 use super::{KernelKey, Launch, Operand, Share, THREADS, TileKey, bad, blocks, body, c_type};
 
 /// Bytes of the widest access.
@@ -63,6 +63,17 @@ pub fn launch(
             }
         }
     }
+    for (operand, strides) in placed.iter_mut().zip(&axes.strides) {
+        let OperandClass::Random(dtype, random) = operand.class else { continue };
+        let is_whole = |step: &i64| step.unsigned_abs().is_multiple_of(BLOCK as u64);
+        let starts = operand.words[0].is_multiple_of(BLOCK as u64);
+        let follows =
+            matches!(strides.split_last(), Some((1, outer)) if outer.iter().all(is_whole));
+        let whole = vector.is_multiple_of(BLOCK) && !one_by_one;
+        if whole && starts && follows && comes_in_blocks(dtype, random) {
+            operand.class = OperandClass::RandomBlocks(dtype, random);
+        }
+    }
     let rank = if axes.rank() < 2 { 1 } else { axes.rank() };
     let wide = axes.count() > u64::from(u32::MAX >> 1)
         || (0..placed.len()).any(|i| axes.reach(i) > u64::from(u32::MAX >> 1));
@@ -95,8 +106,8 @@ pub fn launch(
 
 /// Whether an operand is addressed by steps.
 fn has_steps(class: OperandClass) -> bool {
-    use OperandClass::{Count, PerRow, Random, Rows, Strided};
-    matches!(class, Strided(_) | Rows(_) | PerRow(_) | Count(_) | Random(..))
+    use OperandClass::{Count, PerRow, Random, RandomBlocks, Rows, Strided};
+    matches!(class, Strided(_) | Rows(_) | PerRow(_) | Count(_) | Random(..) | RandomBlocks(..))
 }
 
 /// Groups a thread takes: where indices have to be taken apart, or numbers are made, one is work enough.
@@ -261,6 +272,15 @@ pub fn text(key: &TileKey, one_by_one: bool) -> String {
                 let value = Placed::value(*class, first[i].0, &format!("a{i}"), "");
                 writeln!(text, "      const auto s{i} = {value};")
             }
+            OperandClass::RandomBlocks(dtype, random) => {
+                let ty = body::register_type(*dtype);
+                let fill =
+                    block(*dtype, *random, first[i].0, &format!("a{i} + v"), &format!("x{i} + v"));
+                writeln!(
+                    text,
+                    "      {ty} x{i}[{vector}];\n#pragma unroll\n      for (int v = 0; v < {vector}; v += {BLOCK}) {fill}"
+                )
+            }
             _ => Ok(()),
         };
     }
@@ -287,6 +307,9 @@ pub fn text(key: &TileKey, one_by_one: bool) -> String {
         let value = match class {
             OperandClass::Single(_) | OperandClass::PerRow(_) => format!("s{i}"),
             OperandClass::Rows(dtype) => load(*dtype, &format!("x{i}.v[v]")),
+            OperandClass::RandomBlocks(dtype, random) => {
+                of_block(*dtype, *random, &format!("x{i}[v]"))
+            }
             OperandClass::InOrder(dtype) => {
                 let element = Placed::value(*class, first[i].0, "", "e + v");
                 match at_once {

@@ -38,12 +38,17 @@ impl Drop for Folder {
 /// Programs that the cases are spread over: they are compiled side by side.
 const UNITS: usize = 4;
 
+/// The headers without what threads do together.
+fn formulas() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+    HEADERS.iter().filter(|(name, _)| *name != "rows.cuh")
+}
+
 /// What the cases give, one behind the other.
 pub fn outputs(compiler: &str, inputs: &Inputs, cases: &[Case]) -> Vec<u8> {
     let folder = Folder::new();
     let path = |name: &str| folder.0.join(name);
     fs::write(path("prelude.h"), include_str!("prelude.h")).unwrap();
-    for (name, text) in HEADERS {
+    for (name, text) in formulas() {
         fs::write(path(name), text).unwrap();
     }
     fs::write(path("inputs"), inputs.bytes()).unwrap();
@@ -69,7 +74,7 @@ pub fn outputs(compiler: &str, inputs: &Inputs, cases: &[Case]) -> Vec<u8> {
 /// A loop for each case over the operands `<dtype>_<a, b or c>`, whose results are written to the standard output.
 fn source(cases: &[Case]) -> String {
     let mut text = String::from("#include \"prelude.h\"\n");
-    for (name, _) in HEADERS {
+    for (name, _) in formulas() {
         writeln!(text, "#include \"{name}\"").unwrap();
     }
     writeln!(text, "static const int COUNT = {COUNT};").unwrap();
