@@ -140,6 +140,18 @@ impl<'p> ExecutionFrame<'p> {
         Ok(())
     }
 
+    /// Notes that values whose sizes the data decided, by other values, lie close together from where their bytes start.
+    pub fn lie_close_together(&mut self, ids: &[ValueId]) {
+        for id in ids {
+            let planned = self.places.ty(*id);
+            if let (None, Some(sizes)) =
+                (planned.shape.sizes(), self.sizes.ty(planned).shape.sizes())
+            {
+                self.places.decide(*id, Layout::contiguous(sizes));
+            }
+        }
+    }
+
     /// Learns from a region how large a result is whose size the data decided there.
     pub fn learn(&mut self, child: &ExecutionFrame, output: usize, id: ValueId) -> Result<()> {
         if self.places.ty(id).shape.sizes().is_none() {

@@ -128,6 +128,7 @@ pub fn while_grad<'p>(
     })?;
     let (back, stacked) = node.outputs.split_at(plan.spec.back);
     let homes = back.iter().map(|id| frame.made(*id)).collect::<Result<ByteRanges>>()?;
+    frame.lie_close_together(back);
     let stacked = stacked
         .iter()
         .map(|id| made_rows(frame, *id))
@@ -257,6 +258,8 @@ impl<'p> LoopBackward<'p> {
         let generators = frame.generators.of_region(Some(plan.spec.of.key), 1, row);
         let arena = (scratch, plan.inner);
         let mut child = frame.child(&plan.step, arena, inputs, made, generators)?;
+        runner.tell(frame, &mut child, &None, plan.spec.of.sliced)?;
+        child.lie_close_together(&plan.step.graph.inputs[runner.inputs()..]);
         child.run(lender, None, false)?;
         frame.ran(&child);
         std::mem::swap(&mut self.now, &mut self.other);

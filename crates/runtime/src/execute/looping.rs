@@ -337,8 +337,13 @@ impl<'p> Runner<'p> {
         rows(frame, lender, &self.plan.sliced, &self.sliced, self.scratch, row)
     }
 
+    /// How many inputs its regions have: what is carried, rows, and what is only read.
+    pub fn inputs(&self) -> usize {
+        self.ids.len()
+    }
+
     /// Tells a region of sizes that the data decided: of carried values, and of what is only read.
-    fn tell(
+    pub fn tell(
         &self,
         frame: &ExecutionFrame<'p>,
         child: &mut ExecutionFrame<'p>,

@@ -8,6 +8,7 @@ mod effect_gradients;
 mod factors;
 mod infinite_slopes;
 mod large_logits;
+mod loop_captures;
 mod loop_gradients;
 mod loop_residuals;
 mod recompute;
