@@ -34,6 +34,7 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, String> {
     for path in &args.save {
         can_save(path).map_err(say)?;
     }
+    let _scope = train::on_paper(args.job.device.as_deref())?;
     let job = TrainJob::new(&args.job)?;
     let plan = match job.plan() {
         Ok(plan) => plan,

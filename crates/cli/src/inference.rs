@@ -9,7 +9,7 @@ use tonnage::{DType, Elementwise, RandomKey, Tensor, tensor, zeros};
 
 use crate::datasets::{self, Wanted, text};
 use crate::models::{self, ModelConfig, Task};
-use crate::train::{described, found};
+use crate::train::{described, found, on_device};
 
 /// Arguments of `tonnage eval`.
 #[derive(clap::Args)]
@@ -20,6 +20,9 @@ pub struct Eval {
     /// The best checkpoint, not the last.
     #[arg(long)]
     best: bool,
+    /// Where it runs: cpu:0, cuda:0, ... [default: cpu:0].
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
     /// The data, as in training: the part that is held out is looked at.
     #[arg(long, value_name = "FILE|FOLDER")]
     data: Option<PathBuf>,
@@ -34,6 +37,9 @@ pub struct SampleArgs {
     /// The best checkpoint, not the last.
     #[arg(long)]
     best: bool,
+    /// Where it runs: cpu:0, cuda:0, ... [default: cpu:0].
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
     /// What the text begins with.
     #[arg(long, default_value = "\n")]
     prompt: String,
@@ -68,6 +74,7 @@ fn loaded(
 
 /// `tonnage eval`.
 pub fn eval(args: &Eval) -> Result<ExitCode, String> {
+    let _scope = on_device(args.device.as_deref())?;
     let sizes = described(&args.checkpoint)?;
     let task = sizes.model.task();
     let characters = (task == Task::Text).then_some(sizes.characters.as_str());
@@ -86,6 +93,7 @@ pub fn eval(args: &Eval) -> Result<ExitCode, String> {
 
 /// `tonnage sample`.
 pub fn sample(args: &SampleArgs) -> Result<ExitCode, String> {
+    let _scope = on_device(args.device.as_deref())?;
     let sizes = described(&args.checkpoint)?;
     if sizes.model.task() != Task::Text {
         return Err(format!("{}: no model of text", args.checkpoint.display()));

@@ -150,7 +150,8 @@ fn run_all() -> Result<()> {
             let layouts = [&rows, if inputs == 2 { &rows } else { &vector }, &vector];
             let operands: Vec<(Operand, DType)> = layouts[..inputs]
                 .iter()
-                .map(|layout| (Operand::Memory(source(x), layout), DType::F32))
+                .zip([source(x), source(z), source(z)])
+                .map(|(layout, address)| (Operand::Memory(address, layout), DType::F32))
                 .collect();
             let (sizes, outputs) = (&rows.sizes[..], &[source(y)][..]);
             let call = OpCall { op, attrs, operands: &operands, sizes, outputs };

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use tonnage_core::{Device, DeviceKind, ErrorKind, Result};
-use tonnage_plan::Machine;
+use tonnage_plan::{Machine, SharedTarget};
 
 use crate::backend::{Cuda, HostStepPolicy, Sim};
 use crate::ledger::Ledger;
@@ -78,6 +78,8 @@ pub struct Settings {
     pub check_numerics: AtomicBool,
     /// Who is told of inputs that are copied to the device of the others. Without one, inputs on different devices are an error.
     pub soft_placement: RwLock<Option<fn(&SoftCopy)>>,
+    /// What plans are made for that nobody runs, instead of the device of their inputs.
+    pub plans_for: RwLock<Option<SharedTarget>>,
     /// What is done about ops that a device leaves to the host.
     pub host_steps: RwLock<HostStepPolicy>,
 }
@@ -279,6 +281,7 @@ impl ContextState {
                 run_functions_eagerly: AtomicBool::new(false),
                 check_numerics: AtomicBool::new(false),
                 soft_placement: RwLock::new(None),
+                plans_for: RwLock::new(None),
                 host_steps: RwLock::new(HostStepPolicy::Run { tell: None }),
             },
             locals: Mutex::new(BTreeMap::new()),

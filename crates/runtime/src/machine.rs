@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use tonnage_core::{Device, DeviceKind, Result};
 use tonnage_cpu::CpuTarget;
+use tonnage_cuda::target::CudaTarget;
 use tonnage_plan::{Machine, SharedTarget};
 
 use crate::context::Context;
@@ -30,11 +31,23 @@ pub fn target() -> SharedTarget {
 /// # Errors
 /// Where it is not there.
 pub fn target_on(device: Device, threads: usize, machine: Machine) -> Result<SharedTarget> {
+    let context = Context::current();
     Ok(match device.kind {
         DeviceKind::Cpu => target_of(threads, machine),
-        DeviceKind::Sim => Context::current().sim().target_beside(target_of(threads, machine)),
-        DeviceKind::Cuda => Context::current().ledger(device)?.backend().target(),
+        DeviceKind::Sim => context.sim().target_beside(target_of(threads, machine)),
+        DeviceKind::Cuda => context.ledger(device)?.backend().target(),
     })
+}
+
+/// What plans are made for that nobody runs, where that is not the device of their inputs.
+pub fn target_on_paper() -> Option<SharedTarget> {
+    let context = Context::current();
+    context.settings().plans_for.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// A card that need not be here, by its name, beside this machine's CPU.
+pub fn target_named(name: &str) -> Option<SharedTarget> {
+    CudaTarget::named(name, target()).map(|card| Arc::new(card) as SharedTarget)
 }
 
 /// A CPU with so many threads, and those figures.

@@ -16,6 +16,7 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{Result, Source};
 use tonnage_ops::math::identity::IDENTITY;
 use tonnage_runtime::backend::{HostStep, HostStepPolicy};
+use tonnage_runtime::machine::target_named;
 use tonnage_runtime::{Context, SoftCopy};
 
 use crate::notices::{self, Notice};
@@ -54,6 +55,36 @@ pub fn scope(device: &str) -> Result<DeviceScope> {
 /// ```
 pub fn list() -> Vec<String> {
     Context::current().devices()
+}
+
+/// From here on plans are made for a card of that name, `h200`, `a100` or `rtx4090`, which need not be here: what a run would take there
+/// is known before the card is rented. Functions can be planned and explained then; to call one is an error. What was planned before
+/// stays as it is.
+///
+/// ```
+/// use tonnage::{Elementwise, Tensor, device, function, zeros};
+/// device::plan_for("h200")?;
+/// let step = function(|x: Tensor| x.matmul(&x)?.tanh()?.sort(0, false));
+/// let x = zeros([512, 512])?;
+/// let plan = step.plan(&x)?;
+/// assert!(plan.to_string().contains("on NVIDIA H200"));
+/// assert_eq!(plan.host_step(), Some("sort")); // no kernel there yet
+/// assert!(step.call(x).is_err());
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+///
+/// # Errors
+/// For a card that is not known.
+#[track_caller]
+pub fn plan_for(card: &str) -> Result<()> {
+    let Some(target) = target_named(card) else {
+        let what = format!("no card that is known is called {card}");
+        return Err(bad_argument("plan_for", what, "use h200, a100 or rtx4090").at(Source::here()));
+    };
+    let context = Context::current();
+    let mut plans = context.settings().plans_for.write().unwrap_or_else(PoisonError::into_inner);
+    *plans = Some(target);
+    Ok(())
 }
 
 /// Whether inputs on different devices are copied to one, that of the first input which is not in host memory, with a

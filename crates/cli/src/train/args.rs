@@ -30,6 +30,10 @@ pub struct TrainArgs {
     /// What a step may take, such as 8MiB; without it, as much as is quickest.
     #[arg(long, value_name = "BYTES")]
     pub budget: Option<Bytes>,
+    /// Where it runs: cpu:0, cuda:0, ...; `plan` and `explain` also take a card that need not be here: h200, a100, rtx4090 [default:
+    /// cpu:0].
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
     /// Rows learned from at once [default: 32 for pictures, 16 for text, 256 for ratings].
     #[arg(long)]
     pub batch: Option<usize>,

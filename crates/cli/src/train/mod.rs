@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use tonnage::device::{self, DeviceScope};
 use tonnage::io::can_save;
 use tonnage::train::{EarlyStopping, Go, Log, Progress};
 use tonnage::world::{self, World};
@@ -46,8 +47,22 @@ fn answer_of_all(world: &World, error: &tonnage::Error) -> Result<ExitCode, Stri
     Ok(ExitCode::from(1))
 }
 
+/// What a command makes is made on this device until what is returned is dropped.
+pub fn on_device(name: Option<&str>) -> Result<Option<DeviceScope>, String> {
+    name.map(device::scope).transpose().map_err(|e| e.kind().to_string())
+}
+
+/// The same for a command that runs nothing: a card that need not be here will do.
+pub fn on_paper(name: Option<&str>) -> Result<Option<DeviceScope>, String> {
+    match name {
+        Some(card) if device::plan_for(card).is_ok() => Ok(None),
+        other => on_device(other),
+    }
+}
+
 /// `tonnage plan`: runs nothing.
 pub fn plan(args: &TrainArgs) -> Result<ExitCode, String> {
+    let _scope = on_paper(args.device.as_deref())?;
     let job = TrainJob::new(args)?;
     match job.plan() {
         Ok(plan) => {
@@ -63,6 +78,7 @@ pub fn run(args: &TrainArgs) -> Result<ExitCode, String> {
     let world = world::join().map_err(|e| e.to_string())?;
     world.set_timeout(args.timeout.map(Duration::from_secs));
     let speaks = world.rank() == 0;
+    let _scope = on_device(args.device.as_deref())?;
     // Now, and not when all is learned.
     for path in [&args.report, &args.page()].into_iter().filter(|_| speaks) {
         can_save(path).map_err(|e| e.to_string())?;

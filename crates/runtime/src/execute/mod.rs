@@ -41,7 +41,7 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::{Emit, Kind, ValueId};
-use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, lower};
+use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, Space, lower};
 
 use crate::arena::Arena;
 use crate::array::{Array, owner};
@@ -117,6 +117,10 @@ pub fn execute_with(
 ) -> Result<(Arrays, Measured)> {
     let ledger = ledger_of("function", inputs.iter())?;
     let own = |kind| owner(Mark { kind, ..mark }, "function");
+    if ledger.is_host() && plan.target.spill_space() != Space::Disk {
+        let what = "what was planned for it can be read, and cannot run here".to_string();
+        return Err(ErrorKind::NoDevice { name: plan.target.name(), what }.into());
+    }
     if !ledger.is_host()
         && let HostStepPolicy::Refuse = HostStepPolicy::current()
         && let Some(op) = plan.host_step()

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::heap::{Heap, Seen};
-use tonnage_core::{Bytes, Device, Kind, Result};
-use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, plan};
+use tonnage_core::{Bytes, Device, DeviceKind, Kind, Result};
+use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, SharedTarget, plan};
 use tonnage_runtime::machine::{machine, target_on};
 use tonnage_runtime::{Owner, host_ledger, pool};
 
@@ -66,12 +66,26 @@ impl Levers {
 pub(super) struct PlanChoice<'a> {
     pub program: &'a TracedProgram,
     pub key: &'a PlanKey,
+    /// The card that they are for, where they are made to be read alone.
+    pub card: Option<SharedTarget>,
 }
 
-impl PlanChoice<'_> {
+impl<'a> PlanChoice<'a> {
+    /// Plans for where the inputs lie.
+    pub fn of(program: &'a TracedProgram, key: &'a PlanKey) -> PlanChoice<'a> {
+        PlanChoice { program, key, card: None }
+    }
+
+    fn target(&self, machine: Machine) -> Result<SharedTarget> {
+        match &self.card {
+            Some(card) => Ok(card.clone()),
+            None => target_on(self.key.device, self.key.threads, machine),
+        }
+    }
+
     /// The plan without a look at its size.
     pub fn unlimited(&self) -> Result<Arc<Plan>> {
-        let options = PlanOptions::new(target_on(self.key.device, self.key.threads, machine())?);
+        let options = PlanOptions::new(self.target(machine())?);
         let graph = self.program.written_out(&self.key.specs)?;
         Ok(Arc::new(plan(&graph, &self.key.specs, options)?))
     }
@@ -90,7 +104,11 @@ impl PlanChoice<'_> {
                 let least_with =
                     |levers: &Levers| Ok(self.frontier(levers)?.least_peak()? + beside);
                 let help = would_help(budget, least.needed, levers, least_with)?;
-                Err(least.over_budget(self.key.device, budget, help))
+                let device = match self.card {
+                    Some(_) => Device { kind: DeviceKind::Cuda, index: 0 },
+                    None => self.key.device,
+                };
+                Err(least.over_budget(device, budget, help))
             }
         }
     }
@@ -126,8 +144,7 @@ impl PlanChoice<'_> {
 
     /// All plans, quickest first.
     pub fn frontier(&self, levers: &Levers) -> Result<Frontier> {
-        let options =
-            PlanOptions::new(target_on(self.key.device, self.key.threads, levers.machine)?);
+        let options = PlanOptions::new(self.target(levers.machine)?);
         let graph = self.program.written_out(&self.key.specs)?;
         let residuals = self.program.with_residuals(&self.key.specs)?;
         Frontier::allowing(levers.allowed, &graph, &residuals, &self.key.specs, options)

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use tonnage_core::{Bytes, Result, TensorType};
 use tonnage_plan::{InputSpec, Plan, Price};
 use tonnage_runtime::execute::{Headroom, Specs};
+use tonnage_runtime::machine::target_on_paper;
 use tonnage_runtime::placement::{is_elsewhere, ledger_of, uses_devices};
 use tonnage_runtime::{Array, Ledger, host_ledger};
 
+use super::around::lesser;
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
 use super::lock;
@@ -27,6 +29,17 @@ impl TracedProgram {
         let settled = lock(cache).is_settled();
         let (key, inputs) = self.foreseen(arguments, moved, settled)?;
         let place = self.place(arguments)?;
+        if let card @ Some(_) = target_on_paper() {
+            let (budget, levers) = {
+                let cache = lock(cache);
+                (lesser(cache.budget(), key.budget), cache.levers())
+            };
+            let choice = PlanChoice { program: self, key: &key, card };
+            return match budget {
+                None => choice.unlimited(),
+                Some(bytes) => choice.within(bytes, levers),
+            };
+        }
         CachedPlans { program: self, cache }.plan(key, Headroom::left(&place, &inputs))
     }
 
@@ -41,13 +54,13 @@ impl TracedProgram {
             (cache.levers(), cache.is_settled())
         };
         let (key, _inputs) = self.foreseen(arguments, false, settled)?;
-        PlanChoice { program: self, key: &key }.frontier(&levers)?.prices()
+        PlanChoice { program: self, key: &key, card: target_on_paper() }.frontier(&levers)?.prices()
     }
 
     /// Whether a call with such arguments fits into that.
     pub fn fits(&self, arguments: &[Tensor], budget: Bytes, levers: &Levers) -> Result<bool> {
         let (key, _) = self.foreseen(arguments, false, false)?;
-        PlanChoice { program: self, key: &key }.fits(budget, levers)
+        PlanChoice { program: self, key: &key, card: target_on_paper() }.fits(budget, levers)
     }
 
     /// The device that a call runs on with such arguments.
@@ -89,14 +102,18 @@ impl TracedProgram {
         let inputs: Vec<Array> = foreseen.iter().filter_map(|(input, _)| input.array()).collect();
         let place = self.place(arguments)?;
         let (mut key, mut specs) = (PlanKey::of(self, place.device()), Specs::default());
+        let card = target_on_paper();
         let contiguous = |ty: &TensorType, donated| -> Result<InputSpec> {
-            let spec = InputSpec::contiguous(ty, "plan", donated)?;
-            Ok(spec.in_block(place.block(ty.bytes("plan")?)))
+            let (spec, bytes) = (InputSpec::contiguous(ty, "plan", donated)?, ty.bytes("plan")?);
+            Ok(spec.in_block(card.as_ref().map_or(place.block(bytes), |card| card.block(bytes))))
         };
         for (input, donated) in &foreseen {
             key.specs.push(match input {
                 // A copy on the call's device is close together, however this one lies.
-                Foreseen::AsIs(array) if is_elsewhere(&place, array) => {
+                Foreseen::AsIs(array)
+                    if is_elsewhere(&place, array)
+                        || card.is_some() && array.as_recipe().is_none() =>
+                {
                     contiguous(&array.ty(), *donated)?
                 }
                 Foreseen::AsIs(array) => specs.of(array, *donated),

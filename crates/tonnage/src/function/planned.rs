@@ -39,7 +39,7 @@ impl<T: HasProgram> CachedPlans<'_, T> {
             let cache = lock(self.cache);
             lesser(cache.budget(), key.budget).map(|bytes| (bytes, cache.levers()))
         };
-        let choice = PlanChoice { program: self.program, key };
+        let choice = PlanChoice::of(self.program, key);
         let made = match budget {
             None => choice.unlimited()?,
             Some((bytes, levers)) => choice.within(bytes, levers)?,
@@ -58,7 +58,7 @@ impl<T: HasProgram> CachedPlans<'_, T> {
                 None => {
                     // This function has no budget of its own: nothing that changes a bit.
                     let levers = lock(self.cache).levers().exact();
-                    let choice = PlanChoice { program: self.program, key: &key };
+                    let choice = PlanChoice::of(self.program, &key);
                     (Arc::new(choice.frontier(&levers)?), 0)
                 }
             };

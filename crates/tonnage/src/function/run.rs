@@ -40,7 +40,7 @@ impl TracedProgram {
     /// Runs it once, without arguments; its plan is not cached.
     pub fn run_once(&self, source: Source) -> Result<Arrays> {
         let plan_now = |key: PlanKey, room: Option<Headroom>| {
-            let choice = PlanChoice { program: self, key: &key };
+            let choice = PlanChoice::of(self, &key);
             let quickest = choice.unlimited()?;
             match room {
                 None => Ok(quickest),
@@ -65,7 +65,7 @@ impl TracedProgram {
         for array in self.inputs(Vec::new())? {
             key.specs.push(specs.of(&array, false));
         }
-        let plan = PlanChoice { program: self, key: &key }.unlimited()?;
+        let plan = PlanChoice::of(self, &key).unlimited()?;
         match plan.outputs.first() {
             Some(OutputPlan::Recipe(_)) if plan.obtains().is_zero() => {
                 Ok(self.run_once(Source::here())?.into_iter().next())
