@@ -6,8 +6,11 @@ use tonnage_core::{Bytes, DType};
 
 use crate::emit::Axes;
 
-/// Workspace of a product that is worth one.
-const WORKSPACE: Bytes = Bytes::mib(32);
+/// What the library is given to work in for a product that is worth it.
+pub const WORKSPACE: Bytes = Bytes::mib(32);
+
+/// Where that has to start, at a multiple of this.
+pub const WORKSPACE_ALIGN: u64 = 256;
 
 /// Multiplications below which a product needs none.
 const LARGE: u64 = 1 << 24;
@@ -88,11 +91,11 @@ impl Product {
         }
     }
 
-    /// Its workspace.
+    /// Its workspace, with room to align it.
     pub fn workspace(&self) -> Bytes {
         match self.rows * self.cols * self.depth * self.batch < LARGE {
             true => Bytes::ZERO,
-            false => WORKSPACE,
+            false => WORKSPACE + Bytes::new(WORKSPACE_ALIGN),
         }
     }
 }
