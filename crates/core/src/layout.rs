@@ -166,12 +166,18 @@ impl Layout {
         if self.sizes.contains(&0) {
             return 0..0;
         }
-        let (mut first, mut last) = (self.offset, self.offset);
-        for (size, stride) in self.sizes.iter().zip(&self.strides) {
-            let far = (size - 1) * stride.unsigned_abs();
-            if *stride < 0 { first -= far } else { last += far }
+        let below = self.sizes.iter().zip(&self.strides).filter(|(_, stride)| **stride < 0);
+        let far: usize = below.map(|(size, stride)| (size - 1) * stride.unsigned_abs()).sum();
+        self.offset - far..self.end()
+    }
+
+    /// The position behind the last element in the order of memory: [`Layout::window`] ends there.
+    pub fn end(&self) -> usize {
+        if self.sizes.contains(&0) {
+            return 0;
         }
-        first..last + 1
+        let above = self.sizes.iter().zip(&self.strides).filter(|(_, stride)| **stride > 0);
+        self.offset + 1 + above.map(|(size, stride)| (size - 1) * *stride as usize).sum::<usize>()
     }
 
     /// Calls `visit` with the position of every element, in logical order.

@@ -151,10 +151,6 @@ impl Memory for Cuda {
     fn copy_within(&self, from: usize, to: usize, len: usize) -> Result<()> {
         self.gpu.copy_within(from, to, len)
     }
-
-    fn fill(&self, at: usize, len: usize, byte: u8) -> Result<()> {
-        self.gpu.fill(at, len, byte)
-    }
 }
 
 impl Backend for Cuda {

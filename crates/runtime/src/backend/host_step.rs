@@ -154,7 +154,7 @@ impl Staged {
             HostStepPolicy::Run { tell: None } => {}
             HostStepPolicy::Run { tell: Some(tell) } => {
                 let (op, device, bytes) = (self.name, backend.device(), Bytes::of(staged));
-                tell(&HostStep { op, device, bytes, source: regions.source });
+                tell(&HostStep { op, device, bytes, source: regions.source.copied() });
             }
             HostStepPolicy::Refuse => return Err(refused(self.name, backend.device())),
         }

@@ -398,7 +398,7 @@ pub fn rows<'p>(
         all.push(match sliced {
             Sliced::Bytes { first, stride, layout, size } => {
                 // A row without elements lies nowhere in a whole without elements.
-                let end = layout.window().end;
+                let end = layout.end();
                 let at = match end {
                     0 => 0,
                     _ => (first + row as isize * stride) as usize * size,

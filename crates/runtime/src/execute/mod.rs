@@ -41,7 +41,7 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::{Emit, Kind, ValueId};
-use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, Space, lower};
+use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, lower};
 
 use crate::arena::Arena;
 use crate::array::{Array, owner};
@@ -117,10 +117,6 @@ pub fn execute_with(
 ) -> Result<(Arrays, Measured)> {
     let ledger = ledger_of("function", inputs.iter())?;
     let own = |kind| owner(Mark { kind, ..mark }, "function");
-    if ledger.is_host() && plan.target.spill_space() != Space::Disk {
-        let what = "what was planned for it can be read, and cannot run here".to_string();
-        return Err(ErrorKind::NoDevice { name: plan.target.name(), what }.into());
-    }
     if !ledger.is_host()
         && let HostStepPolicy::Refuse = HostStepPolicy::current()
         && let Some(op) = plan.host_step()
@@ -133,7 +129,7 @@ pub fn execute_with(
         (false, _) => Some(SpillPlace::File(SpillFile::create(plan.disk)?)),
         (true, false) => {
             let own = owner(Mark { kind: Kind::Staging, ..mark }, "spilled");
-            Some(SpillPlace::Host(HostSpill::obtain(plan.host_spill, own)?))
+            Some(SpillPlace::Host(Box::new(HostSpill::obtain(plan.host_spill, own)?)))
         }
     };
     let file_values = FileValues::reserve(plan)?;
@@ -203,7 +199,7 @@ pub fn execute_with(
 /// Where a call's values wait that it spills, before it runs.
 enum SpillPlace<'a> {
     File(SpillFile),
-    Host(HostSpill<'a>),
+    Host(Box<HostSpill<'a>>),
 }
 
 /// Runs a frame beside a disk lane, whose thread ends with it; what was written to the file.

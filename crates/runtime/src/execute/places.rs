@@ -119,7 +119,7 @@ impl<'p> Places<'p> {
         let placed = self.placed(id)?;
         let whole = self.whole(&placed.at, id)?;
         let layout = self.decided.get(&id).unwrap_or(&placed.layout);
-        whole.part(0, layout.window().end * size, size)?;
+        whole.part(0, layout.end() * size, size)?;
         // Storage may end in the middle of an element of this dtype: it ends behind the last whole one.
         whole.part(0, whole.len / size * size, size)
     }

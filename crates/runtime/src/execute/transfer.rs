@@ -22,7 +22,7 @@ pub enum SpillLane<'l> {
     /// In a file, which a thread of its own writes and reads.
     Disk(DiskLane<'l>),
     /// In host memory.
-    Host(HostSpill<'l>),
+    Host(Box<HostSpill<'l>>),
 }
 
 impl SpillLane<'_> {

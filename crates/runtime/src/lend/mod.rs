@@ -120,7 +120,7 @@ impl<'a> Lender<'a> {
     /// the live buffers of its base. All of these are bugs in a plan.
     pub fn lend(&mut self, reads: &[ByteRange], writes: &[ByteRange]) -> Result<Regions<'_>> {
         let mut taken: SmallVec<[Range<usize>; 10]> = SmallVec::new();
-        let source = self.source;
+        let source = self.source.as_ref();
         let mut lent = Regions { reads: SmallVec::new(), writes: SmallVec::new(), source };
         for byte_range in writes {
             let (start, host) = self.start(byte_range, true)?;

@@ -222,7 +222,7 @@ pub struct Regions<'l> {
     /// To read.
     pub reads: SmallVec<[Region<'l>; 6]>,
     /// To write.
-    pub writes: SmallVec<[RegionMut<'l>; 4]>,
+    pub writes: SmallVec<[RegionMut<'l>; 3]>,
     /// The line of the op that they are for, where that is known: an error that comes late names it.
-    pub source: Option<Source>,
+    pub source: Option<&'l Source>,
 }

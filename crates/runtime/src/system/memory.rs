@@ -39,10 +39,4 @@ pub trait Memory: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Memory::copy_in`].
     fn copy_within(&self, from: usize, to: usize, len: usize) -> Result<()>;
-
-    /// Writes the same byte everywhere.
-    ///
-    /// # Errors
-    /// As [`Memory::copy_in`].
-    fn fill(&self, at: usize, len: usize, byte: u8) -> Result<()>;
 }

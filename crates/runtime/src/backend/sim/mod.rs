@@ -68,7 +68,7 @@ impl Sim {
         let reads = regions.reads.iter().map(|region| Span::of(region.address(), region.len()));
         let writes = regions.writes.iter().map(|region| Span::of(region.address(), region.len()));
         let (reads, writes) = (reads.collect(), writes.collect());
-        let (work, source) = (Box::new(work), regions.source);
+        let (work, source) = (Box::new(work), regions.source.copied());
         self.lock().queue.push_back(Command::Run { work, reads, writes, source });
     }
 
@@ -135,13 +135,6 @@ impl Memory for Sim {
     fn copy_within(&self, from: usize, to: usize, len: usize) -> Result<()> {
         let (reads, writes) = (vec![Span::of(from, len)], vec![Span::of(to, len)]);
         let (work, source) = (Box::new(Work::Copy(None)), None);
-        self.lock().queue.push_back(Command::Run { work, reads, writes, source });
-        Ok(())
-    }
-
-    fn fill(&self, at: usize, len: usize, byte: u8) -> Result<()> {
-        let (reads, writes) = (Vec::new(), vec![Span::of(at, len)]);
-        let (work, source) = (Box::new(Work::Fill(byte)), None);
         self.lock().queue.push_back(Command::Run { work, reads, writes, source });
         Ok(())
     }

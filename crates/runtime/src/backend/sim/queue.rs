@@ -95,7 +95,6 @@ pub enum Work {
         cost: Cost,
     },
     Copy(Option<(Layout, usize)>),
-    Fill(u8),
 }
 
 impl SimState {
@@ -221,10 +220,6 @@ impl Work {
             Work::Copy(elements) => {
                 CPU.copy(elements.as_ref().map(|(layout, size)| (layout, *size)), regions)
             }
-            Work::Fill(byte) => regions.writes.into_iter().try_for_each(|region| {
-                region.into_bytes()?.fill(byte);
-                Ok(())
-            }),
         }
     }
 }
