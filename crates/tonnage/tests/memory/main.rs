@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod data_sizes;
 
 mod bad_budget;
 mod budget;

@@ -33,6 +33,13 @@ pub struct InPieces {
 /// The graph with a loop over the pieces.
 pub fn in_pieces(graph: &Graph, parts: &BatchSplit) -> Result<InPieces> {
     let body = body(graph, parts)?;
+    // A loop cuts and stacks rows of a known size alone.
+    let (sums, rows) = (body.sums.len(), body.sums.len() + body.sliced.len());
+    let cut = &body.graph.inputs[sums..rows];
+    let stacked = &body.graph.outputs[sums..];
+    if cut.iter().chain(stacked).any(|id| body.graph.ty(*id).shape.sizes().is_none()) {
+        return Err(ErrorKind::BadGraph { what: "rows whose size the data decide".into() }.into());
+    }
     let mut outer = Outer {
         graph,
         parts,
