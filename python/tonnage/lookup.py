@@ -11,11 +11,8 @@ from .errors import DataDecideError as _DataDecideError, FailedPreconditionError
 from .errors import InvalidArgumentError as _InvalidArgumentError
 
 
-class KeyValueTensorInitializer:
-    """What a table begins with: a value for each key."""
-
-    def __init__(self, keys, values, key_dtype=None, value_dtype=None, name=None):
-        self._keys, self._values = _t.to_tensor(keys, key_dtype, None), _t.to_tensor(values, value_dtype, None)
+class _Keyed:
+    """Keys and values, each of one dtype."""
 
     @property
     def key_dtype(self):
@@ -26,6 +23,13 @@ class KeyValueTensorInitializer:
     def value_dtype(self):
         """The dtype of the values."""
         return self._values.dtype
+
+
+class KeyValueTensorInitializer(_Keyed):
+    """What a table begins with: a value for each key."""
+
+    def __init__(self, keys, values, key_dtype=None, value_dtype=None, name=None):
+        self._keys, self._values = _t.to_tensor(keys, key_dtype, None), _t.to_tensor(values, value_dtype, None)
 
     def initialize(self, table):
         """Puts them into a table."""
@@ -57,22 +61,12 @@ class TextFileInitializer(KeyValueTensorInitializer):
                          _np.array(column(value_index, 0 if numbers_are_keys else value_index_offset), "int64"), key_dtype, value_dtype)
 
 
-class _Table:
+class _Table(_Keyed):
     """Keys in order, and their values."""
 
     def __init__(self, key_dtype, value_dtype, default_value):
         self._keys, self._values = _t.fill([0], 0, key_dtype), _t.fill([0], 0, value_dtype)
         self._default_value = _t.to_tensor(default_value, value_dtype, None)
-
-    @property
-    def key_dtype(self):
-        """The dtype of the keys."""
-        return self._keys.dtype
-
-    @property
-    def value_dtype(self):
-        """The dtype of the values."""
-        return self._values.dtype
 
     @property
     def default_value(self):

@@ -91,7 +91,7 @@ impl Target for CpuTarget {
         Space::Disk
     }
 
-    fn host_scratch(&self, _: &OpDef, _: &Call) -> Option<Bytes> {
+    fn host_scratch(&self, _: &OpDef, _: &Call, _: &[&Layout]) -> Option<Bytes> {
         None
     }
 

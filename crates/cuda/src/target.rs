@@ -82,14 +82,19 @@ fn machine(flops: f64, bytes: f64) -> Machine {
     Machine { flops, bytes, step: 4e-6, fork: 0.0, write: 20e9, read: 20e9 }
 }
 
-/// The product of a call whose operands lie in order: another order changes the workspace of none.
-fn product_of(call: &Call) -> Option<Product> {
-    let (left, right) = (call.inputs.first()?, call.inputs.get(1)?);
-    let layout = |ty: &TensorType| ty.shape.sizes().map(Layout::contiguous);
+/// The product of a call whose operands lie like this; nothing where the library does not take it.
+fn product_of(call: &Call, left: &Layout, right: &Layout) -> Option<Product> {
     let (transposed_left, transposed_right) = transposes(call).ok()?;
-    let out = (MATMUL.infer)(call).ok()?.first()?.shape.sizes()?;
-    let (a, b) = (layout(left)?, layout(right)?);
-    Product::of(left.dtype, (&a, transposed_left), (&b, transposed_right), &out)
+    let out = (MATMUL.infer)(call).ok()?.first()?.shape.most()?;
+    let dtype = call.inputs.first()?.dtype;
+    Product::of(dtype, (left, transposed_left), (right, transposed_right), &out)
+}
+
+/// The same where they lie in order: another order changes the workspace of none.
+fn product_in_order(call: &Call) -> Option<Product> {
+    let layout = |ty: &TensorType| ty.shape.most().map(Layout::contiguous);
+    let [left, right] = [call.inputs.first()?, call.inputs.get(1)?].map(layout);
+    product_of(call, &left?, &right?)
 }
 
 impl Target for CudaTarget {
@@ -115,7 +120,7 @@ impl Target for CudaTarget {
 
     fn scratch(&self, op: &OpDef, call: &Call, _: &[Option<&Layout>]) -> Bytes {
         match op.id == OpId::Matmul as u16 {
-            true => product_of(call).map_or(Bytes::ZERO, |product| product.workspace()),
+            true => product_in_order(call).map_or(Bytes::ZERO, |product| product.workspace()),
             false => Bytes::ZERO,
         }
     }
@@ -124,8 +129,13 @@ impl Target for CudaTarget {
         Space::Host
     }
 
-    fn host_scratch(&self, op: &OpDef, call: &Call) -> Option<Bytes> {
-        let multiplies = op.id == OpId::Matmul as u16 && product_of(call).is_some();
+    fn host_scratch(&self, op: &OpDef, call: &Call, layouts: &[&Layout]) -> Option<Bytes> {
+        let multiplies = match layouts {
+            [left, right] if op.id == OpId::Matmul as u16 => {
+                product_of(call, left, right).is_some()
+            }
+            _ => false,
+        };
         let dtype = call.inputs.first().map(|ty| ty.dtype);
         let generated = dtype.is_some_and(|dtype| emit::has_kernel(op, call.attrs, dtype));
         (!multiplies && !generated).then(|| self.host.scratch(op, call, &[]))

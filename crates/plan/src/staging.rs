@@ -38,7 +38,7 @@ pub(crate) fn note(
     for step in steps {
         step.staging = match (&step.run, graph.nodes.get(step.node)) {
             (Run::Kernel(_), Some(node)) => graph
-                .with_call(node, |call| target.host_scratch(node.op, call))
+                .with_call(node, |call| target.host_scratch(node.op, call, &staging.layouts(node)))
                 .map(|scratch| scratch.rounded() + staging.kernel(node, &step.streamed)),
             (Run::Tile(run), Some(node)) => target
                 .host_tile_scratch(run)
@@ -60,6 +60,10 @@ struct Staging<'a> {
 impl Staging<'_> {
     fn placed(&self, id: ValueId) -> Option<&Placed> {
         self.places.get(id.index())?.as_ref()
+    }
+
+    fn layouts(&self, node: &Node) -> Vec<&Layout> {
+        node.inputs.iter().filter_map(|id| Some(&self.placed(*id)?.layout)).collect()
     }
 
     fn kernel(&self, node: &Node, streamed: &Streamed) -> Bytes {

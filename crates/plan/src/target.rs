@@ -42,8 +42,8 @@ pub trait Target: fmt::Debug + Send + Sync {
     fn spill_space(&self) -> Space;
 
     /// Workspace in host memory of one call of an op that a device leaves to the host, because it has no kernel for it; `None` where
-    /// it runs the op itself.
-    fn host_scratch(&self, op: &OpDef, call: &Call) -> Option<Bytes>;
+    /// it runs the op itself. `layouts` are those of the inputs, in their order, as far as they lie in memory.
+    fn host_scratch(&self, op: &OpDef, call: &Call, layouts: &[&Layout]) -> Option<Bytes>;
 
     /// The same for a tile program.
     fn host_tile_scratch(&self, run: &TileRun) -> Option<Bytes>;
@@ -132,7 +132,7 @@ impl Target for DescribedTarget {
         self.spill_space
     }
 
-    fn host_scratch(&self, _: &OpDef, _: &Call) -> Option<Bytes> {
+    fn host_scratch(&self, _: &OpDef, _: &Call, _: &[&Layout]) -> Option<Bytes> {
         None
     }
 

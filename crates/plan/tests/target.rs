@@ -65,7 +65,7 @@ impl Target for Accelerator {
     fn spill_space(&self) -> Space {
         Space::Host
     }
-    fn host_scratch(&self, op: &OpDef, _: &Call) -> Option<Bytes> {
+    fn host_scratch(&self, op: &OpDef, _: &Call, _: &[&Layout]) -> Option<Bytes> {
         (*op == SORT).then_some(Bytes::new(1000))
     }
     fn host_tile_scratch(&self, _: &TileRun) -> Option<Bytes> {

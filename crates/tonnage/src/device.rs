@@ -59,7 +59,7 @@ pub fn list() -> Vec<String> {
 
 /// From here on plans are made for a card of that name, `h200`, `a100` or `rtx4090`, which need not be here: what a run would take there
 /// is known before the card is rented. That is so for plans that are asked for, by `plan`, `explain` or `prices`; what is called runs
-/// where its inputs lie, as before.
+/// where its inputs lie, as before. `None` plans for that device again.
 ///
 /// ```
 /// use tonnage::{Elementwise, Tensor, device, function, zeros};
@@ -69,21 +69,26 @@ pub fn list() -> Vec<String> {
 /// let plan = step.plan(&x)?;
 /// assert!(plan.to_string().contains("on NVIDIA H200"));
 /// assert_eq!(plan.host_step(), Some("sort")); // no kernel there yet
-/// assert!(step.call(x).is_ok()); // here
+/// assert!(step.call(x.clone()).is_ok()); // here
+/// device::plan_for(None)?;
+/// assert_eq!(step.plan(&x)?.host_step(), None);
 /// # Ok::<(), tonnage::Error>(())
 /// ```
 ///
 /// # Errors
 /// For a card that is not known.
 #[track_caller]
-pub fn plan_for(card: &str) -> Result<()> {
-    let Some(target) = target_named(card) else {
-        let what = format!("no card that is known is called {card}");
-        return Err(bad_argument("plan_for", what, "use h200, a100 or rtx4090").at(Source::here()));
+pub fn plan_for<'a>(card: impl Into<Option<&'a str>>) -> Result<()> {
+    let source = Source::here();
+    let known = |card: &str| {
+        let what = || format!("no card that is known is called {card}");
+        let none = || bad_argument("plan_for", what(), "use h200, a100 or rtx4090").at(source);
+        target_named(card).ok_or_else(none)
     };
+    let target = card.into().map(known).transpose()?;
     let context = Context::current();
     let mut plans = context.settings().plans_for.write().unwrap_or_else(PoisonError::into_inner);
-    *plans = Some(target);
+    *plans = target;
     Ok(())
 }
 

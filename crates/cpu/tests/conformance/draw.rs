@@ -2,7 +2,6 @@
 
 use tonnage_core::row::{OpDef, Sample, SampleInput, Values};
 use tonnage_core::{Class, DType};
-use tonnage_ops::TABLE;
 
 use crate::exec::tensor::Tensor;
 use crate::plain::Plain;
@@ -131,17 +130,6 @@ impl Random {
     }
 }
 
-/// The ops that are checked: all of the table, or those that the environment variable `TONNAGE_OPS` names, separated by commas,
-/// for whoever works on one.
-pub fn ops() -> Vec<&'static OpDef> {
-    let Ok(names) = std::env::var("TONNAGE_OPS") else { return TABLE.to_vec() };
-    let find = |name: &str| {
-        let found = TABLE.iter().find(|op| op.name == name);
-        *found.unwrap_or_else(|| panic!("TONNAGE_OPS names {name}, and there is no such op"))
-    };
-    names.split(',').map(|name| find(name.trim())).collect()
-}
-
 /// Runs `check` for every sample of every op, and fails with the list of all that went wrong. A panic counts as
 /// an answer too: it is listed, not passed on.
 #[track_caller]
@@ -150,7 +138,7 @@ pub fn for_every_sample(
     + std::panic::RefUnwindSafe,
 ) {
     let mut wrong = Vec::new();
-    for op in ops() {
+    for op in crate::ops::ops() {
         for (i, sample) in (op.samples)().iter().enumerate() {
             let run = || check(op, sample, &mut Random::of(op.name, i));
             let problem = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {

@@ -20,6 +20,8 @@ mod exec;
 mod forward;
 mod gradients;
 mod memory;
+#[path = "../../../tonnage/tests/common/ops.rs"]
+mod ops;
 mod pieces;
 mod plain;
 mod recipes;

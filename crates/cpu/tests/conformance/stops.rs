@@ -9,9 +9,10 @@ use tonnage_core::row::{Call, Cost, Lower, OpDef, Sample, Values};
 use tonnage_core::{DType, Scalar, TensorType};
 use tonnage_cpu::workers::Workers;
 
-use crate::draw::{Random, for_every_sample, none, ops};
+use crate::draw::{Random, for_every_sample, none};
 use crate::exec::Engine;
 use crate::exec::tensor::Tensor;
+use crate::ops::ops;
 
 /// Threads that are asked whether to stop, and say so from one question on.
 struct Asked {

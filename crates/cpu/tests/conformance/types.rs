@@ -11,8 +11,9 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::window::{Average, Between, Conv, Resize, Window};
 use tonnage_core::{DType, Dim, Kind, Result, Scalar, Shape, Sizes, Symbol, TensorType, World};
 
-use crate::draw::{Random, for_every_sample, none, ops};
+use crate::draw::{Random, for_every_sample, none};
 use crate::exec::{Engine, scratch};
+use crate::ops::ops;
 
 fn sizes(all: &[usize]) -> Sizes {
     Sizes::from_slice(all)

@@ -20,10 +20,7 @@ use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{SharedTarget, Target as _};
 
 use super::host_step::{host_step, host_tile};
-use super::{
-    Backend, CPU, CopyTicket, HostPart, KernelLaunch, ReadSource, RowsToFile, TileLaunch,
-    TileToFile,
-};
+use super::{Backend, CPU, KernelLaunch, ReadSource, RowsToFile, TileLaunch, TileToFile};
 use crate::lend::{Region, RegionMut, Regions};
 use crate::system::Memory;
 
@@ -246,20 +243,6 @@ impl Backend for Cuda {
 
     fn write(&self, from: &[u8], to: RegionMut<'_>) -> Result<()> {
         self.gpu.copy_in(from, to.address())
-    }
-
-    fn begin_copy_out(&self, from: Region<'_>, to: HostPart) -> Result<CopyTicket> {
-        to.with_bytes(|to| self.read(from, to))?;
-        Ok(CopyTicket(0))
-    }
-
-    fn begin_copy_in(&self, from: HostPart, to: RegionMut<'_>) -> Result<CopyTicket> {
-        from.with_bytes(|from| self.write(from, to))?;
-        Ok(CopyTicket(0))
-    }
-
-    fn await_copy(&self, _: CopyTicket) -> Result<()> {
-        Ok(())
     }
 
     fn wait(&self) -> Result<()> {

@@ -87,23 +87,12 @@ pub fn bits(array: &Array) -> Vec<u8> {
     bits
 }
 
-/// The ops that are checked: all of the table, or those that the environment variable `TONNAGE_OPS` names, separated by commas,
-/// for whoever works on one.
-fn ops() -> Vec<&'static OpDef> {
-    let Ok(names) = std::env::var("TONNAGE_OPS") else { return tonnage_ops::TABLE.to_vec() };
-    let find = |name: &str| {
-        let found = tonnage_ops::TABLE.iter().find(|op| op.name == name);
-        *found.unwrap_or_else(|| panic!("TONNAGE_OPS names {name}, and there is no such op"))
-    };
-    names.split(',').map(|name| find(name.trim())).collect()
-}
-
 /// Runs `check` for every sample of every op, and fails with the list of all that went wrong; a panic is
 /// listed, not passed on.
 #[track_caller]
 pub fn for_every_sample(check: impl Fn(&'static OpDef, &Sample, &[Array]) -> Result<(), String>) {
     let mut wrong = Vec::new();
-    for op in ops() {
+    for op in super::ops::ops() {
         for (i, sample) in (op.samples)().iter().enumerate() {
             let inputs = Random::of(op.name, i).inputs(sample);
             let run = || check(op, sample, &inputs);

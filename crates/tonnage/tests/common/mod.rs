@@ -10,6 +10,7 @@
 pub mod chain;
 pub mod dice;
 pub mod draw;
+pub mod ops;
 pub mod prints;
 pub mod random;
 pub mod refused;

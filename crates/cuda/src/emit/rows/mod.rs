@@ -148,7 +148,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
 }
 
 fn has_results(program: &RowProgram) -> bool {
-    program.passes.iter().any(|pass| matches!(pass, Pass::Result(..)))
+    program.passes.iter().any(|pass| matches!(pass, Pass::RowResult(..)))
 }
 
 /// The step along a row, and those of the axes before it. A row that all share has none of those.
@@ -278,7 +278,7 @@ impl Writer<'_> {
         self.line(&format!("#pragma unroll\n  for (int h = 0; h < {held}; h++) {{"));
         self.line("    const idx s = ((idx)h * L + lane) * V;\n    if (s < size) {");
         for i in self.held() {
-            self.read(i, &format!("h{i}[h * V + v] = "), "");
+            self.read(i, &format!("h{i}[h * V + v] = "));
         }
         self.line("    }\n  }");
     }
@@ -290,10 +290,9 @@ impl Writer<'_> {
     }
 
     /// Reads the elements from `s` on of an operand, one by one or at once, to where `to` says.
-    fn read(&mut self, i: usize, to: &str, before: &str) {
+    fn read(&mut self, i: usize, to: &str) {
         let class = self.key.operands[i];
         let ty = c_type(class.dtype);
-        self.text.push_str(before);
         if class.at_once {
             let value = load(class.dtype, &format!("t{i}.v[v]"));
             self.line(&format!(
@@ -328,7 +327,7 @@ impl Writer<'_> {
                     format!("      *(Vec<{ty}, V>*)(({ty}*)p.w[{to}] + (i64)o * (i64)n + s) = z;");
                 self.each_with(&format!("      Vec<{ty}, V> z;"), expression, &put, &end);
             }
-            Pass::Result(output, expression) => {
+            Pass::RowResult(output, expression) => {
                 let (ty, to) = (c_type(self.key.dtype), outputs + output);
                 let value = stored(self.key.dtype, &format!("({expression})"));
                 self.line(&format!("  if (live && lane == 0) (({ty}*)p.w[{to}])[o] = {value};"));
@@ -368,7 +367,7 @@ impl Writer<'_> {
                 }
                 _ if uses(expression, name) => {
                     self.line(&format!("      C r{i}[V];"));
-                    self.read(i, &format!("r{i}[v] = "), "");
+                    self.read(i, &format!("r{i}[v] = "));
                     match self.replaced.filter(|_| i == 0) {
                         None => {
                             let _ = write!(names, "const C {name} = r{i}[v]; ");

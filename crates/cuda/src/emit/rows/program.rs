@@ -34,7 +34,7 @@ pub enum Pass {
     /// The elements of the first output.
     Store(&'static str),
     /// The row's number of an output.
-    Result(usize, &'static str),
+    RowResult(usize, &'static str),
 }
 
 /// A row program.
@@ -46,7 +46,7 @@ pub struct RowProgram {
     pub numbers: Vec<(&'static str, f64)>,
 }
 
-use Pass::{Let, Max, Result as RowResult, Store, Sum, SumReplaced};
+use Pass::{Let, Max, RowResult, Store, Sum, SumReplaced};
 use RowOperand::{Held, Number, Read};
 
 /// The largest element, unless all are minus infinity.

@@ -19,7 +19,7 @@ use tonnage_cpu::kernel_of;
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::SharedTarget;
 
-use super::{Backend, CopyTicket, HostPart, KernelLaunch, RowsToFile, TileLaunch, TileToFile};
+use super::{Backend, KernelLaunch, RowsToFile, TileLaunch, TileToFile};
 use crate::lend::{Region, RegionMut, Regions};
 use crate::pool::pool;
 use crate::system;
@@ -109,20 +109,6 @@ impl Backend for Cpu {
 
     fn write(&self, from: &[u8], to: RegionMut<'_>) -> Result<()> {
         to.into_bytes()?.copy_from_slice(from);
-        Ok(())
-    }
-
-    fn begin_copy_out(&self, from: Region<'_>, to: HostPart) -> Result<CopyTicket> {
-        to.with_bytes(|to| self.read(from, to))?;
-        Ok(CopyTicket(0))
-    }
-
-    fn begin_copy_in(&self, from: HostPart, to: RegionMut<'_>) -> Result<CopyTicket> {
-        from.with_bytes(|from| self.write(from, to))?;
-        Ok(CopyTicket(0))
-    }
-
-    fn await_copy(&self, _: CopyTicket) -> Result<()> {
         Ok(())
     }
 

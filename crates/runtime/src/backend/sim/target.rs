@@ -48,7 +48,7 @@ impl Target for SimTarget {
         Space::Host
     }
 
-    fn host_scratch(&self, op: &OpDef, call: &Call) -> Option<Bytes> {
+    fn host_scratch(&self, op: &OpDef, call: &Call, _: &[&Layout]) -> Option<Bytes> {
         let on_host = self.no_kernels || matches!(call.attrs, Attrs::Host { .. });
         on_host.then(|| self.cpu.scratch(op, call, &[]))
     }
