@@ -482,6 +482,7 @@ impl Plan {
     }
 
     /// Where a value lies.
+    #[inline]
     pub fn place(&self, id: ValueId) -> Option<&Placed> {
         self.places[id.index()].as_ref()
     }

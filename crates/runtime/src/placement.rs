@@ -132,10 +132,16 @@ fn soft_placement() -> Option<fn(&SoftCopy)> {
 ///
 /// # Errors
 /// Where they lie on different ones, unless placement is soft.
+#[inline]
 pub fn ledger_of<'a>(op: &'static str, arrays: impl Iterator<Item = &'a Array>) -> Result<Ledger> {
-    if !uses_devices() {
-        return Ok(host_ledger());
+    match uses_devices() {
+        true => ledger_among(op, arrays),
+        false => Ok(host_ledger()),
     }
+}
+
+#[inline(never)]
+fn ledger_among<'a>(op: &'static str, arrays: impl Iterator<Item = &'a Array>) -> Result<Ledger> {
     let (mut found, mut scalar): (Option<Ledger>, Option<Ledger>) = (None, None);
     for array in arrays {
         let Some(ledger) = array.storage().ledger() else { continue };
@@ -210,15 +216,21 @@ pub fn beside(
 ///
 /// # Errors
 /// As of [`beside`].
+#[inline]
 pub fn all_beside(
     op: &'static str,
     place: &Ledger,
     arrays: &mut [Array],
     source: Source,
 ) -> Result<()> {
-    if !uses_devices() {
-        return Ok(());
+    match uses_devices() {
+        true => bring_all(op, place, arrays, source),
+        false => Ok(()),
     }
+}
+
+#[inline(never)]
+fn bring_all(op: &'static str, place: &Ledger, arrays: &mut [Array], source: Source) -> Result<()> {
     for array in arrays {
         if let Some(copy) = beside(op, place, array, source)? {
             *array = copy;

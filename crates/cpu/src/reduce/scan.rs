@@ -376,29 +376,28 @@ impl<T: Running> vectorize::SimdKernel for Short<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<I: Isa>(self) {
-        // Loops of a length that is known.
-        match (self.product, self.n) {
-            (false, 2) => self.each::<2>(false),
-            (false, 3) => self.each::<3>(false),
-            (false, 4) => self.each::<4>(false),
-            (false, 8) => self.each::<8>(false),
-            (true, 2) => self.each::<2>(true),
-            (true, 3) => self.each::<3>(true),
-            (true, 4) => self.each::<4>(true),
-            (product, n) => {
-                self.rows.chunks_exact_mut(n).for_each(|row| through(row, self.how, product));
+        // Sums of a length that is known, for the dtypes that are summed often: each is a loop of its own to compile.
+        if const { size_of::<T>() >= 4 } && !self.product {
+            match self.n {
+                2 => return self.sums::<2>(),
+                3 => return self.sums::<3>(),
+                4 => return self.sums::<4>(),
+                8 => return self.sums::<8>(),
+                _ => {}
             }
         }
+        let Short { rows, n, how, product } = self;
+        rows.chunks_exact_mut(n).for_each(|row| through(row, how, product));
     }
 }
 
 impl<T: Running> Short<'_, T> {
     #[inline(always)]
-    fn each<const N: usize>(self, product: bool) {
+    fn sums<const N: usize>(self) {
         for row in self.rows.as_chunks_mut::<N>().0 {
             match self.how.reverse {
-                true => through(row, ScanAttrs { reverse: true, ..self.how }, product),
-                false => through(row, ScanAttrs { reverse: false, ..self.how }, product),
+                true => through(row, ScanAttrs { reverse: true, ..self.how }, false),
+                false => through(row, ScanAttrs { reverse: false, ..self.how }, false),
             }
         }
     }

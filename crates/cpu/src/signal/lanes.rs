@@ -123,9 +123,10 @@ impl<T: Field> FftPass<'_, T> {
     /// As many lanes at a time as the widest vector has: with more there would be no register for each.
     #[inline(always)]
     fn by_width<I: Isa, const R: usize>(self) {
-        match size_of::<T>() {
-            8 => self.of::<I, R, 8>(),
-            _ => self.of::<I, R, LANES>(),
+        if const { size_of::<T>() == 8 } {
+            self.of::<I, R, 8>();
+        } else {
+            self.of::<I, R, LANES>();
         }
     }
 

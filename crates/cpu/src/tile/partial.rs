@@ -174,38 +174,44 @@ impl<T: LaneElement> SimdKernel for ReduceBlock<'_, T> {
 
     #[inline(always)]
     fn run<I: Isa>(self) -> T::Wide {
-        // One loop for each reduction: the choice stays out of the inner loop.
+        // One loop for each way to join: the choice stays out of the inner loop.
         match self.reduction {
             Reduction::Sum | Reduction::Mean => self.lanes(Reduction::Sum),
             Reduction::Prod => self.lanes(Reduction::Prod),
-            Reduction::Max => self.lanes(Reduction::Max),
-            Reduction::Min => self.lanes(Reduction::Min),
-            Reduction::Any => self.lanes(Reduction::Any),
-            Reduction::All => self.lanes(Reduction::All),
+            Reduction::Max | Reduction::Any => self.lanes(Reduction::Max),
+            Reduction::Min | Reduction::All => self.lanes(Reduction::Min),
         }
     }
 }
 
 impl<T: LaneElement> ReduceBlock<'_, T> {
+    /// `joined` is a reduction that joins two numbers as this one does.
     #[inline(always)]
-    fn lanes(self, reduction: Reduction) -> T::Wide {
-        let mut lanes = [T::lane(reduction); LANES];
-        let chunks = self.x.chunks_exact(LANES);
-        let rest = chunks.remainder();
+    fn lanes(self, joined: Reduction) -> T::Wide {
+        let mut lanes = [T::lane(self.reduction); LANES];
+        let (chunks, rest) = self.x.as_chunks::<LANES>();
         for chunk in chunks {
             for (lane, x) in lanes.iter_mut().zip(chunk) {
-                *lane = T::put(reduction, *lane, *x);
+                *lane = T::put(joined, *lane, *x);
             }
         }
-        for (lane, x) in lanes.iter_mut().zip(rest) {
-            *lane = T::put(reduction, *lane, *x);
-        }
-        let mut sum = T::Wide::identity(reduction);
-        for lane in lanes {
-            sum = T::Wide::join(reduction, sum, T::widen(lane));
-        }
-        sum
+        finish_lanes(self.reduction, lanes, rest)
     }
+}
+
+/// The last elements of a block into their lanes, and all lanes in order. Once for all vector widths: there is nothing to do
+/// side by side.
+#[inline(never)]
+fn finish_lanes<T: LaneElement>(
+    reduction: Reduction,
+    mut lanes: [T::Lane; LANES],
+    rest: &[T],
+) -> T::Wide {
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = T::put(reduction, *lane, *x);
+    }
+    let none = T::Wide::identity(reduction);
+    lanes.into_iter().fold(none, |sum, lane| T::Wide::join(reduction, sum, T::widen(lane)))
 }
 
 struct ReduceRows<'a, T> {
@@ -222,10 +228,8 @@ impl<T: LaneElement> SimdKernel for ReduceRows<'_, T> {
         match self.reduction {
             Reduction::Sum | Reduction::Mean => self.rows(Reduction::Sum),
             Reduction::Prod => self.rows(Reduction::Prod),
-            Reduction::Max => self.rows(Reduction::Max),
-            Reduction::Min => self.rows(Reduction::Min),
-            Reduction::Any => self.rows(Reduction::Any),
-            Reduction::All => self.rows(Reduction::All),
+            Reduction::Max | Reduction::Any => self.rows(Reduction::Max),
+            Reduction::Min | Reduction::All => self.rows(Reduction::Min),
         }
     }
 }

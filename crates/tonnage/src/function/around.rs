@@ -66,11 +66,13 @@ pub fn leave_budget(before: Option<Bytes>) {
 }
 
 /// The budget around calls on this thread.
+#[inline]
 pub fn around() -> Option<Bytes> {
     AROUND.get()
 }
 
 /// The lesser of two budgets, of which either may not be there.
+#[inline]
 pub(super) fn lesser(one: Option<Bytes>, other: Option<Bytes>) -> Option<Bytes> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),

@@ -1,6 +1,7 @@
 //! Which plan a program gets for certain inputs: the one that takes what it takes, or under a budget the quickest that
 //! fits by the levers that are allowed. Where none fits, a refusal says what would do. Nothing is cached here.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -16,7 +17,7 @@ use super::program::TracedProgram;
 use super::refuse::{LeastPlan, would_help};
 
 /// What a plan is looked up by.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanKey {
     /// The program's number.
     pub program: u64,
@@ -27,6 +28,14 @@ pub(crate) struct PlanKey {
     pub budget: Option<Bytes>,
     /// How the inputs lie, in their order.
     pub specs: SmallVec<[InputSpec; 4]>,
+}
+
+/// By what differs between the plans of most programs: every call looks its plan up.
+impl Hash for PlanKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.program.hash(state);
+        self.specs.hash(state);
+    }
 }
 
 impl PlanKey {

@@ -54,25 +54,32 @@ fn apart<T>(mut pointer: *const T) -> *const T {
 /// loop walks over are in memory, not in registers.
 macro_rules! each_row {
     ($i:ident of $rows:ident $body:block) => {
-        for $i in 0..if $rows < ROWS { $rows } else { ROWS } $body
-        for $i in ROWS..$rows $body
+        for $i in 0..const { if $rows < ROWS { $rows } else { ROWS } } $body
+        if const { $rows > ROWS } {
+            for $i in ROWS..$rows $body
+        }
     };
 }
 
-/// A block for every step of K, `$group` of them at a time where it is 4: then a loop of a few iterations has few enough of
+/// A block for every step of K, four of them at a time where `$by_four`: then a loop of a few iterations has few enough of
 /// them that the machine foresees its end, and pointers that all move alike move once. `$u` is the step's position in its
 /// group, and what follows the steps of a group is told how many those were.
+///
+/// Conditions are `const` blocks here and in the body: what a tile does not have is then not compiled for it, which is most of
+/// the time that these tiles take to build.
 macro_rules! each_step {
-    ($u:ident of $steps:ident by $group:ident $body:block then |$moved:ident| $next:block) => {
+    ($u:ident of $steps:ident, by four if $by_four:expr, $body:block then |$moved:ident| $next:block) => {
         let mut left = $steps;
-        while $group == 4 && left >= 4 {
-            { const $u: isize = 0; $body }
-            { const $u: isize = 1; $body }
-            { const $u: isize = 2; $body }
-            { const $u: isize = 3; $body }
-            let $moved: isize = 4;
-            $next
-            left -= 4;
+        if const { $by_four } {
+            while left >= 4 {
+                { const $u: isize = 0; $body }
+                { const $u: isize = 1; $body }
+                { const $u: isize = 2; $body }
+                { const $u: isize = 3; $body }
+                let $moved: isize = 4;
+                $next
+                left -= 4;
+            }
         }
         for _ in 0..left {
             { const $u: isize = 0; $body }
@@ -355,7 +362,6 @@ macro_rules! avx512 {
                 for (i, a) in a.iter_mut().enumerate() {
                     *a = apart(a.wrapping_offset((i * near) as isize * a_row));
                 }
-                let group = if V >= 2 && !MASKED && R >= BY_FOUR { 4 } else { 1 };
                 // SAFETY: `c` has R rows and `cols` columns, `a` R rows and `k` steps, `b` `k`
                 // steps and as many columns as the mask lets through, `pack_to`
                 // (if at all) `k` steps of a panel. Prefetches may point anywhere.
@@ -382,7 +388,7 @@ macro_rules! avx512 {
                     let (mut left, mut runs) = (t.k, t.a_first);
                     while left > 0 {
                         let run = left.min(t.a_run);
-                        each_step!(U of run by group {
+                        each_step!(U of run, by four if V >= 2 && !MASKED && R >= BY_FOUR, {
                             let mut y = [$zero(); V];
                             for v in 0..V {
                                 let at = b.add(v * $lanes);
@@ -397,7 +403,7 @@ macro_rules! avx512 {
                             }
                             pack_to = pack_to.wrapping_add(if V == 3 { 3 } else { 2 } * $lanes);
                             // One vector a step follows the other, and loads are what limits such tiles.
-                            if V >= 2 {
+                            if const { V >= 2 } {
                                 let ahead = b.wrapping_offset(8 * t.b_k).cast::<i8>();
                                 for v in 0..V {
                                     _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64 * v));
@@ -411,17 +417,23 @@ macro_rules! avx512 {
                                     sums[i][v] = $fma(x, y[v], sums[i][v]);
                                 }
                             });
-                            if LIES != BY_STEPS {
-                                a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(t.a_k)));
+                            if const { LIES != BY_STEPS } {
+                                for a in &mut a {
+                                    *a = apart(a.wrapping_offset(t.a_k));
+                                }
                             }
                             b = b.wrapping_offset(t.b_k);
                         } then |moved| {
-                            if LIES == BY_STEPS {
-                                a.iter_mut().for_each(|a| *a = apart(a.wrapping_offset(moved)));
+                            if const { LIES == BY_STEPS } {
+                                for a in &mut a {
+                                    *a = apart(a.wrapping_offset(moved));
+                                }
                             }
                         });
                         let jump = t.jump(&mut runs);
-                        a.iter_mut().for_each(|a| *a = a.wrapping_offset(jump));
+                        for a in &mut a {
+                            *a = a.wrapping_offset(jump);
+                        }
                         left -= run;
                     }
                     each_row!(i of R {
