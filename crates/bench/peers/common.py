@@ -32,7 +32,7 @@ SIZES = {
     "loop_grad_250": {"iterations": 250, "n": 256},
     "loop_grad_1000": {"iterations": 1000, "n": 256},
     "loop_grad_4000": {"iterations": 4000, "n": 256},
-    "mlp": {"batch": 1024, "inputs": 784, "width": 1024},
+    "mlp": {"batch": 1024, "inputs": 784, "width": 1024, "classes": 10},
     "cnn": {"batch": 64, "side": 32},
     "gpt": {"batch": 8, "length": 256, "width": 384, "layers": 6, "tokens": 8192},
     "embed_sgd": {"rows": 2_000_000, "width": 64, "batch": 4096, "ids": 16},

@@ -143,14 +143,14 @@ def apply(p, x):
 
 def mlp(s):
     width = s["width"]
-    params = [dense(s["inputs"], width), dense(width, width), dense(width, 10)]
+    params = [dense(s["inputs"], width), dense(width, width), dense(width, s["classes"])]
 
     def loss(p, x, y):
         x = jax.nn.relu(apply(p[0], x))
         x = jax.nn.relu(apply(p[1], x))
         return cross_entropy(apply(p[2], x), y)
 
-    return params, loss, (normal(s["batch"], s["inputs"]), below(10, s["batch"])), adam(1e-3)
+    return params, loss, (normal(s["batch"], s["inputs"]), below(s["classes"], s["batch"])), adam(1e-3)
 
 
 def conv(x, w, stride=1):

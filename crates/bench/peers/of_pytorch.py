@@ -121,9 +121,9 @@ def trained(build, mode):
 def mlp(s):
     width = s["width"]
     model = nn.Sequential(
-        nn.Linear(s["inputs"], width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10)
+        nn.Linear(s["inputs"], width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, s["classes"])
     )
-    data = torch.randn(s["batch"], s["inputs"]), torch.randint(10, (s["batch"],))
+    data = torch.randn(s["batch"], s["inputs"]), torch.randint(s["classes"], (s["batch"],))
     return model, torch.optim.Adam(model.parameters(), 1e-3, fused=True), data, F.cross_entropy
 
 

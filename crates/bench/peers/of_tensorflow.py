@@ -85,8 +85,10 @@ def trained(build, mode):
 
 def mlp(s):
     width, layers = s["width"], tf.keras.layers
-    model = tf.keras.Sequential([layers.Dense(width, "relu"), layers.Dense(width, "relu"), layers.Dense(10)])
-    data = tf.random.normal((s["batch"], s["inputs"])), tf.random.uniform((s["batch"],), maxval=10, dtype=tf.int32)
+    model = tf.keras.Sequential([layers.Dense(width, "relu"), layers.Dense(width, "relu"), layers.Dense(s["classes"])])
+    data = tf.random.normal((s["batch"], s["inputs"])), tf.random.uniform(
+        (s["batch"],), maxval=s["classes"], dtype=tf.int32
+    )
     return model, tf.keras.optimizers.Adam(1e-3), data, cross_entropy
 
 

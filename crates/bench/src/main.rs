@@ -2,9 +2,9 @@
 //!
 //!     tonnage-bench list
 //!     tonnage-bench limits
-//!     tonnage-bench run mlp [batch=2048 ...] [budget=64MiB] [seconds=2]
-//!     tonnage-bench plan mlp [batch=2048 ...] [budget=64MiB]
-//!     tonnage-bench steps mlp [batch=2048 ...] [budget=64MiB]
+//!     tonnage-bench run mlp [batch=2048 ...] [budget=64MiB] [seconds=2] [device=cuda:0]
+//!     tonnage-bench plan mlp [batch=2048 ...] [budget=64MiB] [device=cuda:0]
+//!     tonnage-bench steps mlp [batch=2048 ...] [budget=64MiB] [device=cuda:0]
 //!
 //! `peers/` has the same workloads for the peers, with the same arguments and the same lines.
 
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use measure::{PreparedWorkload, Settings};
 use sizes::WorkloadSizes;
-use tonnage::Result;
+use tonnage::{Result, device};
 use workloads::{ALL, Workload};
 
 /// Parts of a step that `steps` shows.
@@ -38,6 +38,10 @@ fn main() -> ExitCode {
                 Some(workload) => match settings(workload, rest) {
                     Ok((sizes, settings)) if *what == "run" => run(workload, &sizes, &settings),
                     Ok((sizes, settings)) => {
+                        let _scope = match device::scope(&settings.device) {
+                            Ok(scope) => scope,
+                            Err(error) => return misuse(&error.to_string()),
+                        };
                         let job = (workload.make)(&sizes, settings.budget.as_deref());
                         job.and_then(|mut job| match *what {
                             "plan" => plan(workload, &job),
@@ -77,10 +81,13 @@ fn settings(
     words: &[&str],
 ) -> std::result::Result<(WorkloadSizes, Settings), String> {
     let mut sizes = WorkloadSizes::of(workload.sizes);
-    let mut settings = Settings { budget: None, seconds: 2.0 };
+    let mut settings = Settings { budget: None, seconds: 2.0, device: "cpu:0".to_string() };
     for word in words {
-        let wrong = || format!("`{word}` is not a dimension, `budget` or `seconds` with its value");
+        let wrong = || {
+            format!("`{word}` is not a dimension, `budget`, `seconds` or `device` with its value")
+        };
         match word.split_once('=').ok_or_else(wrong)? {
+            ("device", name) => settings.device = name.to_string(),
             ("budget", bytes) => settings.budget = Some(bytes.to_string()),
             ("seconds", value) => settings.seconds = value.parse().map_err(|_| wrong())?,
             (name, value) => {

@@ -1,11 +1,11 @@
-//! How a workload is measured: memory as the most that was resident above a process that ran a tiny case of it, time as the
-//! median of its steps, the first call by itself.
+//! How a workload is measured: memory as the most that was resident above a process that ran a tiny case of it, on a device as the most that
+//! its ledger held; time as the median of its steps, the first call by itself.
 
 use std::fs;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tonnage::{Bytes, Plan, Result, memory};
+use tonnage::{Bytes, Plan, Result, device, memory};
 
 use crate::sizes::WorkloadSizes;
 use crate::workloads::Workload;
@@ -16,6 +16,8 @@ pub struct Settings {
     pub budget: Option<String>,
     /// How long steps are repeated.
     pub seconds: f64,
+    /// Where it runs.
+    pub device: String,
 }
 
 /// A workload that is ready to run.
@@ -57,10 +59,14 @@ pub fn measure(
     sizes: &WorkloadSizes,
     settings: &Settings,
 ) -> Result<Measurement> {
+    let device = &settings.device;
+    let is_host = device == "cpu:0";
+    let _scope = device::scope(device)?;
     let mut tiny = (workload.make)(&sizes.tiny(), None)?;
     (tiny.step)()?;
     drop(tiny);
-    let before = restart_peak();
+    memory::reset_peak(device)?;
+    let before = if is_host { restart_peak() } else { 0 };
     let mut job = (workload.make)(sizes, settings.budget.as_deref())?;
     // The first call traces and plans.
     let start = Instant::now();
@@ -87,7 +93,10 @@ pub fn measure(
         first,
         step: times[times.len() / 2],
         cpu,
-        peak: highest().saturating_sub(before),
+        peak: match is_host {
+            true => highest().saturating_sub(before),
+            false => memory::info(device)?.peak_reserved.get(),
+        },
         state,
         predicted: plan.map(|plan| plan.obtains().get()),
     })

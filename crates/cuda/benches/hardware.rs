@@ -71,12 +71,12 @@ fn run_all() -> Result<()> {
         let launch =
             emit::launch(program, domain, operands, &[y.get() as u64], Some(z.get() as u64))?;
         let Some(launch) = launch else { return Ok(()) };
-        gpu.launch(&launch)?;
+        gpu.launch(&launch, None)?;
         gpu.wait()?;
         let repeats = 20;
         let start = Instant::now();
         for _ in 0..repeats {
-            gpu.launch(&launch)?;
+            gpu.launch(&launch, None)?;
         }
         gpu.wait()?;
         let seconds = start.elapsed().as_secs_f64() / f64::from(repeats);
@@ -154,13 +154,14 @@ fn run_all() -> Result<()> {
                 .map(|(layout, address)| (Operand::Memory(address, layout), DType::F32))
                 .collect();
             let (sizes, outputs) = (&rows.sizes[..], &[source(y)][..]);
-            let call = OpCall { op, attrs, operands: &operands, sizes, outputs };
+            let (made, scratch) = (sizes, None);
+            let call = OpCall { op, attrs, operands: &operands, sizes, made, outputs, scratch };
             let Some(launch) = emit::launch_op(&call)? else { return Ok(()) };
-            gpu.launch(&launch)?;
+            gpu.launch(&launch, None)?;
             gpu.wait()?;
             let start = Instant::now();
             for _ in 0..20 {
-                gpu.launch(&launch)?;
+                gpu.launch(&launch, None)?;
             }
             gpu.wait()?;
             let seconds = start.elapsed().as_secs_f64() / 20.0;

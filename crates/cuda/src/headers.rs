@@ -34,4 +34,5 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("prim.cuh", include_str!("../kernels/prim.cuh")),
     ("tile.cuh", include_str!("../kernels/tile.cuh")),
     ("rows.cuh", include_str!("../kernels/rows.cuh")),
+    ("order.cuh", include_str!("../kernels/order.cuh")),
 ];

@@ -121,7 +121,7 @@ impl Target for CudaTarget {
     fn scratch(&self, op: &OpDef, call: &Call, _: &[Option<&Layout>]) -> Bytes {
         match op.id == OpId::Matmul as u16 {
             true => product_in_order(call).map_or(Bytes::ZERO, |product| product.workspace()),
-            false => Bytes::ZERO,
+            false => emit::op_scratch(op, call),
         }
     }
 

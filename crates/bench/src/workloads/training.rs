@@ -24,11 +24,14 @@ where
         None => f,
     };
     let f = Rc::new(f);
+    // Whatever lies on a device.
+    let mut place = "cpu:0".to_string();
+    args.for_each(&mut |leaf| place = leaf.device().to_string());
     let (planned, known) = (f.clone(), args.clone());
     Ok(PreparedWorkload {
         step: Box::new(move || f.call(args.clone()).map(drop)),
         // Results are dropped, so what is in use between steps is state and arguments.
-        state: Box::new(|| Ok(memory::info("cpu:0")?.in_use)),
+        state: Box::new(move || Ok(memory::info(&place)?.in_use)),
         plan: Some(Box::new(move || planned.plan(&known))),
         calls: 1,
     })

@@ -8,6 +8,7 @@ pub mod compiler;
 pub mod library;
 mod module;
 mod product;
+mod status;
 
 use std::ffi::{CStr, c_int};
 use std::fmt;
@@ -19,8 +20,11 @@ use serde::Serialize;
 use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::{Bytes, Device, DeviceKind};
 
+pub use status::Status;
+
 use module::Modules;
 use product::Products;
+use status::Checks;
 
 /// The oldest driver that has all that is called: CUDA 12.
 const LEAST_DRIVER: i32 = 12_000;
@@ -48,6 +52,7 @@ pub struct Gpu {
     stream: sys::CUstream,
     modules: Modules,
     products: Products,
+    checks: Checks,
 }
 
 // SAFETY: the handles of the driver may be used by any thread that has made the context current, as every method does first.
@@ -161,8 +166,15 @@ impl Gpu {
         // Waits for no other stream.
         // SAFETY: the context is current.
         said(unsafe { sys::cuStreamCreate(&mut stream, 1) }).map_err(missing)?;
-        let modules = Modules::new(info.capability);
-        Ok(Gpu { device, info, context, stream, modules, products: Products::default() })
+        let mut word: sys::CUdeviceptr = 0;
+        // SAFETY: the context is current; the driver writes an address.
+        said(unsafe { sys::cuMemAlloc_v2(&mut word, size_of::<Status>()) }).map_err(missing)?;
+        let word = usize::try_from(word).ok().and_then(NonZero::new);
+        let checks = Checks::new(word.ok_or_else(|| missing("it gave no memory".into()))?);
+        let (modules, products) = (Modules::new(info.capability), Products::default());
+        let gpu = Gpu { device, info, context, stream, modules, products, checks };
+        gpu.reset_checks()?;
+        Ok(gpu)
     }
 
     /// Its name among devices.
@@ -269,11 +281,34 @@ impl Gpu {
     /// Waits for all that was launched.
     ///
     /// # Errors
-    /// Where any of it failed.
+    /// Where any of it failed, or was given an index out of range.
     pub fn wait(&self) -> Result<()> {
         self.enter()?;
+        let launched = self.checks.take();
+        let mut words = Status::default().words();
+        if !launched.is_empty() {
+            let (to, from) = (words.as_mut_ptr().cast(), self.checks.address.get());
+            // SAFETY: the words are borrowed until the stream has been waited for.
+            self.checked(unsafe {
+                let (from, len) = (from as sys::CUdeviceptr, size_of_val(&words));
+                sys::cuMemcpyDtoHAsync_v2(to, from, len, self.stream)
+            })?;
+        }
         // SAFETY: a stream of the current context.
-        self.checked(unsafe { sys::cuStreamSynchronize(self.stream) })
+        self.checked(unsafe { sys::cuStreamSynchronize(self.stream) })?;
+        match Status::of(words).error(&launched) {
+            None => Ok(()),
+            Some(error) => {
+                self.reset_checks()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Says that all data were good.
+    fn reset_checks(&self) -> Result<()> {
+        let words = Status::default().words();
+        self.copy_in(bytemuck::bytes_of(&words), self.checks.address.get())
     }
 
     /// Makes its context this thread's.

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use cudarc::driver::sys;
 use smallvec::SmallVec;
 use tonnage_core::error::Result;
+use tonnage_core::source::Source;
 
 use super::compiler::compile;
 use super::{Gpu, said};
@@ -51,17 +52,23 @@ impl Modules {
 }
 
 impl Gpu {
-    /// Launches a kernel, compiled where it is new.
+    /// Launches a kernel, compiled where it is new, for an op of that line.
     ///
     /// # Errors
     /// Where it cannot be compiled or launched.
-    pub fn launch(&self, launch: &Launch) -> Result<()> {
+    pub fn launch(&self, launch: &Launch, source: Option<&Source>) -> Result<()> {
         self.enter()?;
         let functions = self.modules.load(launch).map_err(|what| self.failed(what))?;
+        let (mut number, looks) = self.checks.number(launch.bound, source);
+        let mut status = if looks { self.checks.address.get() as u64 } else { 0 };
         for (function, (_, blocks)) in functions.iter().zip(&launch.functions) {
-            let mut arguments = [launch.words.as_ptr().cast_mut().cast::<c_void>()];
-            // SAFETY: the kernel takes one argument, a struct of as many words as the launch has, which the driver copies; addresses in it
-            // are the device's, and a wrong one makes the device fail.
+            let mut arguments = [
+                launch.words.as_ptr().cast_mut().cast::<c_void>(),
+                (&raw mut status).cast(),
+                (&raw mut number).cast(),
+            ];
+            // SAFETY: the kernel takes a struct of as many words as the launch has, an address and a number, which the driver copies;
+            // addresses are the device's, and a wrong one makes the device fail.
             self.checked(unsafe {
                 sys::cuLaunchKernel(
                     *function,

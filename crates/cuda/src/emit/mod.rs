@@ -6,10 +6,12 @@
 //! Decision: `docs/decisions/kernels-as-text.md`.
 //!
 //! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
-//! kernels around it; `rows` are kernels of ops that go through rows several times. Nothing here is `unsafe` or needs a device.
+//! kernels around it; `rows` are kernels of ops that go through rows several times, `index` those of rows that indices point at. Nothing
+//! here is `unsafe` or needs a device.
 
 mod axes;
 mod body;
+mod index;
 mod operand;
 mod reduce;
 mod rows;
@@ -19,11 +21,12 @@ use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
-use tonnage_core::row::OpDef;
+use tonnage_core::row::{Call, OpDef};
 use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Attrs, Bytes, DType};
 
 pub use axes::Axes;
+pub use index::{GatherKey, PutKey};
 use operand::OperandClass;
 pub use reduce::scratch as reduce_scratch;
 pub use rows::RowKey;
@@ -49,6 +52,10 @@ pub enum KernelKey {
     Tile(TileKey),
     /// Of a row program.
     Rows(RowKey),
+    /// Of rows that are read where indices say.
+    Gather(GatherKey),
+    /// Of rows that are put where indices say.
+    Put(PutKey),
 }
 
 /// What tells kernels of tile programs apart.
@@ -83,6 +90,17 @@ pub struct Launch {
     pub functions: SmallVec<[(&'static str, u32); 2]>,
     /// The arguments: sizes, strides, addresses.
     pub words: Vec<u64>,
+    /// What the indices that it reads must be below, where it reads any.
+    pub bound: Option<Bound>,
+}
+
+/// What indices must be below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// The op that reads them.
+    pub op: &'static str,
+    /// The length of what they point into.
+    pub size: usize,
 }
 
 /// The launch of a program over a domain; nothing where there is nothing to do.
@@ -115,13 +133,17 @@ pub struct OpCall<'a> {
     pub operands: &'a [(Operand<'a>, DType)],
     /// The sizes of the first one.
     pub sizes: &'a [usize],
+    /// The sizes of the first output.
+    pub made: &'a [usize],
     /// Where its outputs go.
     pub outputs: &'a [u64],
+    /// Its workspace, where it has any.
+    pub scratch: Option<u64>,
 }
 
 /// Whether an op with inputs of these dtypes is a kernel that is generated.
 pub fn has_kernel(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
-    rows::has(op, attrs, dtype)
+    rows::has(op, attrs, dtype) || index::has(op)
 }
 
 /// The launch of an op that has a kernel; nothing where there is nothing to do.
@@ -129,7 +151,15 @@ pub fn has_kernel(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
 /// # Errors
 /// Where it has no kernel.
 pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
-    rows::launch(call)
+    match index::has(call.op) {
+        true => index::launch(call),
+        false => rows::launch(call),
+    }
+}
+
+/// Workspace of an op that has a kernel.
+pub fn op_scratch(op: &OpDef, call: &Call) -> Bytes {
+    index::scratch(op, call)
 }
 
 /// Workspace of a program over a domain.
@@ -149,6 +179,8 @@ impl KernelKey {
                 Share::Reduce { lanes, along, passes } => reduce::text(key, lanes, along, passes),
             },
             KernelKey::Rows(key) => rows::text(key),
+            KernelKey::Gather(key) => index::gather_text(key),
+            KernelKey::Put(key) => index::put_text(key),
         }
     }
 }

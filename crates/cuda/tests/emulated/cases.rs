@@ -10,6 +10,7 @@ use tonnage_core::tile::{Close, Form, Prim, Reduction, TileProgram};
 use tonnage_core::{DType, Shape};
 use tonnage_cpu::tile::{self, Read, TileSource};
 use tonnage_cpu::workers::Alone;
+use tonnage_cuda::driver::Status;
 use tonnage_cuda::emit::{self, Launch, Operand};
 use tonnage_ops::TABLE;
 
@@ -121,7 +122,7 @@ impl Trial for Case {
         emit::launch(&self.program, &self.domain, &operands, &outputs, scratch).unwrap()
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, _: &Status) -> Result<(), String> {
         for (k, ((_, form), (expected, (_, made)))) in
             self.program.stores.iter().zip(self.expected.iter().zip(&self.outputs)).enumerate()
         {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 
 use libloading::{Library as Loaded, Symbol};
+use tonnage_cuda::driver::Status;
 use tonnage_cuda::emit::{KernelKey, Launch};
 use tonnage_cuda::headers::HEADERS;
 
@@ -46,20 +47,20 @@ impl Library {
                 for (f, name) in functions(file * each + i).iter().enumerate() {
                     let _ = writeln!(
                         text,
-                        "static void call{f}(const void* p) {{ {name}(*(const P*)p); }}"
+                        "static void call{f}(const void* p, void* s, unsigned l) {{ {name}(*(const P*)p, (Status*)s, l); }}"
                     );
                     let barriers =
-                        ["__syncthreads", "rows_"].iter().any(|name| kernel.contains(name));
+                        ["__syncthreads", "rows_", "order_"].iter().any(|name| kernel.contains(name));
                     let _ = writeln!(
                         table,
-                        "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, blocks, {barriers});"
+                        "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, status, 1, blocks, {barriers});"
                     );
                 }
                 text.push_str("}\n");
             }
             let _ = writeln!(
                 text,
-                "extern \"C\" void run(unsigned kernel, unsigned function, unsigned blocks, const void* words) {{\n{table}}}"
+                "extern \"C\" void run(unsigned kernel, unsigned function, unsigned blocks, const void* words, void* status) {{\n{table}}}"
             );
             let (source, made) =
                 (folder.join(format!("k{file}.cc")), folder.join(format!("k{file}.so")));
@@ -94,18 +95,26 @@ impl Library {
         Some(Library { loaded, each })
     }
 
-    /// Runs a launch: addresses in its words are the host's.
-    pub fn run(&self, number: usize, launch: &Launch) {
+    /// Runs a launch: addresses in its words are the host's. What it says of bad data.
+    pub fn run(&self, number: usize, launch: &Launch) -> Status {
         let library = &self.loaded[number / self.each];
         // SAFETY: the function has these arguments.
-        let run: Symbol<unsafe extern "C" fn(u32, u32, u32, *const c_void)> =
+        let run: Symbol<unsafe extern "C" fn(u32, u32, u32, *const c_void, *mut Status)> =
             unsafe { library.get(b"run") }.unwrap();
+        let mut status = Status::default();
         for (f, (_, blocks)) in launch.functions.iter().enumerate() {
             // SAFETY: the words hold addresses of buffers that live, and the kernel stays within their layouts.
             unsafe {
-                run((number % self.each) as u32, f as u32, *blocks, launch.words.as_ptr().cast())
+                run(
+                    (number % self.each) as u32,
+                    f as u32,
+                    *blocks,
+                    launch.words.as_ptr().cast(),
+                    &mut status,
+                )
             };
         }
+        status
     }
 }
 

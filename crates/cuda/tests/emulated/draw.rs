@@ -33,6 +33,8 @@ pub struct Random {
     count: u64,
     /// Which floats are drawn.
     pub floats: Floats,
+    /// What whole numbers are below that point somewhere.
+    pub indices: Option<usize>,
 }
 
 /// Which floats are drawn.
@@ -48,7 +50,7 @@ pub enum Floats {
 
 impl Random {
     pub fn new() -> Random {
-        Random { count: 0, floats: Floats::All }
+        Random { count: 0, floats: Floats::All, indices: None }
     }
 
     pub fn word(&mut self) -> u64 {
@@ -90,6 +92,10 @@ impl Random {
                     element.copy_from_slice(&half::bf16::from_f64(self.float()).to_le_bytes())
                 }
                 DType::Bool => element[0] = self.word() as u8 & 1,
+                _ if let Some(size) = self.indices => {
+                    let word = self.below(size.max(1)) as u64;
+                    element.copy_from_slice(&word.to_le_bytes()[..dtype.size()]);
+                }
                 _ => {
                     // Small whole numbers and any bits.
                     let word = if self.below(4) == 0 {

@@ -1,13 +1,16 @@
-//! Ops that go through rows: every one that has a kernel, over its own samples and over rows of all lengths, in all layouts, in place.
+//! Ops that go through rows, or read and put them where indices say: every one that has a kernel, over its own samples and over rows of all
+//! lengths, in all layouts, in place; and with an index out of range.
 
 use tonnage_core::lent::{Data, In, Out};
-use tonnage_core::row::{Call, Lower, OpDef};
-use tonnage_core::{Attrs, DType, Layout, Shape, TensorType};
+use tonnage_core::row::{Call, Lower, Mem, OpDef, Sample};
+use tonnage_core::{Attrs, DType, ErrorKind, Layout, Shape, TensorType};
 use tonnage_cpu::kernel::Kernel;
 use tonnage_cpu::kernel_of;
 use tonnage_cpu::workers::Alone;
+use tonnage_cuda::driver::Status;
 use tonnage_cuda::emit::{self, Launch, OpCall, Operand};
 use tonnage_ops::TABLE;
+use tonnage_ops::index::rows::axis;
 
 use crate::Trial;
 use crate::cases::{same, shown};
@@ -20,7 +23,22 @@ struct RowCase {
     /// Buffer and layout; the first without a buffer where it is read from the output.
     inputs: Vec<(Option<Buffer>, Layout, DType)>,
     expected: Vec<(Buffer, DType)>,
+    made: Vec<usize>,
     outputs: Vec<(u64, Buffer)>,
+    scratch: Option<(u64, Buffer)>,
+    /// The index that is out of range, and its position.
+    bad: Option<(i64, usize)>,
+}
+
+/// How a case is made.
+#[derive(Clone, Copy, Default)]
+struct How {
+    /// Inputs lie in any way.
+    views: bool,
+    /// The first is read from the output.
+    in_place: bool,
+    /// One index is out of range.
+    bad: bool,
 }
 
 impl RowCase {
@@ -29,7 +47,7 @@ impl RowCase {
         attrs: &Attrs,
         types: &[TensorType],
         random: &mut Random,
-        (views, in_place): (bool, bool),
+        How { views, in_place, bad }: How,
     ) -> Option<RowCase> {
         let call = Call { op: op.name, inputs: types, attrs, regions: &[] };
         let made = (op.infer)(&call).ok()?;
@@ -42,15 +60,29 @@ impl RowCase {
         let mut inputs = Vec::new();
         for (i, ty) in types.iter().enumerate() {
             let sizes = sizes(ty)?;
+            random.indices = points_into(op, attrs, types, i);
             if i == 0 && in_place {
                 random.fill(ty.dtype, expected[0].0.bytes_mut());
                 inputs.push((None, Layout::contiguous(sizes), ty.dtype));
                 continue;
             }
-            let (buffer, layout) = match views {
+            let (mut buffer, layout) = match views {
                 true => random.view(ty.dtype, &sizes),
                 false => random.tensor(ty.dtype, &sizes),
             };
+            if let Some(limit) = random.indices.take().filter(|_| bad) {
+                // Two of them: the first is told.
+                let (size, count) = (ty.dtype.size(), layout.count());
+                let most = if size == 8 { i64::MAX as u64 } else { (1 << (8 * size - 1)) - 1 };
+                let wrong = (limit as u64).min(most);
+                if count < 2 || wrong < limit as u64 {
+                    return None;
+                }
+                for at in [count / 2, count - 1] {
+                    let bytes = &mut buffer.bytes_mut()[at * size..][..size];
+                    bytes.copy_from_slice(&wrong.to_le_bytes()[..size]);
+                }
+            }
             inputs.push((Some(buffer), layout, ty.dtype));
         }
         let mut outputs: Vec<(u64, Buffer)> = expected
@@ -79,17 +111,29 @@ impl RowCase {
                 Out { dtype: *dtype, sizes, data: buffer.bytes_mut() }
             })
             .collect();
-        (kernel.run)(&mut Kernel {
+        let ran = (kernel.run)(&mut Kernel {
             attrs,
             inputs: &ins,
             outputs: &mut outs,
             scratch: scratch.bytes_mut(),
             workers: &Alone,
             epilogue: None,
-        })
-        .unwrap();
+        });
+        let bad = match ran.map_err(|error| error.kind().clone()) {
+            Ok(()) => None,
+            Err(ErrorKind::IndexOutOfRange { index, position, .. }) if bad => {
+                Some((index, position))
+            }
+            Err(error) => panic!("{}: {error}", op.name),
+        };
         drop(ins);
-        Some(RowCase { op, attrs: attrs.clone(), inputs, expected, outputs })
+        let bytes = emit::op_scratch(op, &call).as_usize();
+        let scratch = (bytes > 0).then(|| {
+            let mut buffer = Buffer::new(bytes);
+            (buffer.address(), buffer)
+        });
+        let made = sizes(&made[0])?.to_vec();
+        Some(RowCase { op, attrs: attrs.clone(), inputs, expected, made, outputs, scratch, bad })
     }
 }
 
@@ -108,11 +152,28 @@ impl Trial for RowCase {
             .collect();
         let outputs: Vec<u64> = self.outputs.iter().map(|(address, _)| *address).collect();
         let (op, attrs, sizes) = (self.op, &self.attrs, &self.inputs[0].1.sizes[..]);
-        let call = OpCall { op, attrs, operands: &operands, sizes, outputs: &outputs };
+        let call = OpCall {
+            op,
+            attrs,
+            operands: &operands,
+            sizes,
+            made: &self.made,
+            outputs: &outputs,
+            scratch: self.scratch.as_ref().map(|(address, _)| *address),
+        };
         emit::launch_op(&call).unwrap()
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, status: &Status) -> Result<(), String> {
+        let said = (status.launch > 0).then_some((status.index, status.position as usize));
+        if said != self.bad {
+            let sizes: Vec<_> = self.inputs.iter().map(|(_, layout, _)| &layout.sizes).collect();
+            return Err(format!("{} of {sizes:?}: {:?} and {said:?}", self.op.name, self.bad));
+        }
+        // An update does not happen; what another op had made by then is nobody's.
+        if self.bad.is_some() && !matches!(self.op.mem, Mem::Update(_)) {
+            return Ok(());
+        }
         for ((expected, dtype), (_, made)) in self.expected.iter().zip(&self.outputs) {
             let pairs =
                 expected.bytes().chunks(dtype.size()).zip(made.bytes().chunks(dtype.size()));
@@ -137,6 +198,29 @@ const WIDTHS: [usize; 9] = [1, 3, 8, 64, 129, 1000, 1024, 4096, 9000];
 /// How much further apart than a rounded sum results may be: what is divided by a deviation near 0 shows its last digits.
 const SUMS: f64 = 16.0;
 
+/// What the numbers of an input point into, where they do.
+fn points_into(
+    op: &'static OpDef,
+    attrs: &Attrs,
+    types: &[TensorType],
+    input: usize,
+) -> Option<usize> {
+    let table = &types[0].shape.sizes()?;
+    let along = || table.get(axis(op.name, attrs).ok()?).copied();
+    match (op.name, input) {
+        ("gather" | "scatter_add" | "scatter_update" | "assign_rows" | "assign_add_rows", 1) => {
+            along()
+        }
+        ("cross_entropy" | "cross_entropy_grad", 1) => table.last().copied(),
+        ("rows_to_dense", 0) => match attrs {
+            Attrs::Shape(shape) => shape.sizes()?.first().copied(),
+            _ => None,
+        },
+        ("first_of", 0) => Some(20),
+        _ => None,
+    }
+}
+
 /// All cases.
 pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
     for op in TABLE {
@@ -148,27 +232,39 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
             "softmax" | "log_softmax" => Floats::Masked,
             _ => Floats::Small,
         };
-        let types = |sample: &tonnage_core::row::Sample| -> Vec<TensorType> {
+        let types = |sample: &Sample| -> Vec<TensorType> {
             sample.inputs.iter().map(|input| input.ty.clone()).collect()
         };
         let has = |attrs: &Attrs, types: &[TensorType]| {
             types.first().is_some_and(|ty| emit::has_kernel(op, attrs, ty.dtype))
         };
-        let mut add = |attrs: &Attrs, types: &[TensorType], how: (bool, bool)| {
-            if let Some(case) = RowCase::new(op, attrs, types, random, how) {
-                all.push(Box::new(case));
+        let in_place = match op.mem {
+            Mem::Reuse(inputs) => inputs.contains(&0),
+            Mem::Update(input) => input == 0,
+            _ => false,
+        };
+        let mut add = |attrs: &Attrs, types: &[TensorType]| {
+            let points = (0..types.len()).any(|i| points_into(op, attrs, types, i).is_some());
+            let ways = [
+                (How::default(), true),
+                (How { views: true, ..How::default() }, true),
+                (How { in_place: true, ..How::default() }, in_place),
+                (How { bad: true, ..How::default() }, points),
+                (How { bad: true, in_place: true, ..How::default() }, points && in_place),
+            ];
+            for (how, _) in ways.into_iter().filter(|(_, is_used)| *is_used) {
+                if let Some(case) = RowCase::new(op, attrs, types, random, how) {
+                    all.push(Box::new(case));
+                }
             }
         };
         for sample in samples.iter().filter(|sample| has(&sample.attrs, &types(sample))) {
-            add(&sample.attrs, &types(sample), (false, false));
-            add(&sample.attrs, &types(sample), (true, false));
+            add(&sample.attrs, &types(sample));
         }
         let Some(sample) = samples.iter().find(|sample| has(&sample.attrs, &types(sample))) else {
             continue;
         };
         let first = types(sample);
-        let is_in_place =
-            matches!(op.mem, tonnage_core::row::Mem::Reuse(inputs) if inputs.contains(&0));
         for (k, width) in WIDTHS.into_iter().enumerate() {
             // The last axis of every input that has one is the row's.
             let old = first[0].shape.last().cloned();
@@ -180,14 +276,27 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
                     {
                         *last = width.into();
                     }
-                    let dtype = [DType::F32, DType::BF16, DType::F64][k % 3];
+                    let float = [DType::F32, DType::BF16, DType::F64][k % 3];
+                    let dtype = if ty.dtype.is_float() { float } else { ty.dtype };
                     TensorType { dtype, shape: dims.into_iter().collect::<Shape>() }
                 })
                 .collect();
-            add(&sample.attrs, &anew, (false, false));
-            add(&sample.attrs, &anew, (true, false));
-            if is_in_place {
-                add(&sample.attrs, &anew, (false, true));
+            add(&sample.attrs, &anew);
+        }
+        // More indices than a block of threads sorts, few and many of them equal.
+        for (rows, count) in [(3usize, 5000usize), (70_000, 9000)] {
+            let table = TensorType::new(DType::F32, &[rows, 3][..]);
+            let index = |dtype| TensorType::new(dtype, &[count][..]);
+            let put = TensorType::new(DType::F32, &[count, 3][..]);
+            match op.name {
+                "scatter_add" | "assign_rows" => {
+                    add(&Attrs::None, &[table, index(DType::I32), put]);
+                }
+                "rows_to_dense" => {
+                    add(&Attrs::Shape(table.shape.clone()), &[index(DType::I64), put]);
+                }
+                "first_of" => add(&Attrs::None, &[index(DType::I64)]),
+                _ => {}
             }
         }
     }

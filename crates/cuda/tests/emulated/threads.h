@@ -12,12 +12,14 @@ const unsigned COUNT = 256, STACK = 64 * 1024;
 static ucontext_t scheduler, all[COUNT];
 static bool ended[COUNT], fibers;
 static unsigned now;
-static void (*work)(const void*);
+static void (*work)(const void*, void*, unsigned);
 static const void* argument;
+static void* status;
+static unsigned launch;
 static char* stacks;
 
 static void enter() {
-  work(argument);
+  work(argument, status, launch);
   ended[now] = true;
   swapcontext(&all[now], &scheduler);
 }
@@ -27,14 +29,14 @@ static void barrier() {
 }
 
 // `barriers`: whether threads wait for each other, and so need stacks of their own.
-static void run(void (*f)(const void*), const void* p, unsigned blocks, bool barriers) {
-  work = f; argument = p; fibers = barriers;
+static void run(void (*f)(const void*, void*, unsigned), const void* p, void* s, unsigned l, unsigned blocks, bool barriers) {
+  work = f; argument = p; status = s; launch = l; fibers = barriers;
   gridDim = {blocks, 1, 1}; blockDim = {COUNT, 1, 1}; threadIdx = {0, 0, 0};
   if (barriers && !stacks) stacks = (char*)malloc((size_t)COUNT * STACK);
   for (unsigned b = 0; b < blocks; b++) {
     blockIdx = {b, 0, 0};
     if (!barriers) {
-      for (unsigned t = 0; t < COUNT; t++) { threadIdx.x = t; f(p); }
+      for (unsigned t = 0; t < COUNT; t++) { threadIdx.x = t; f(p, s, l); }
       continue;
     }
     for (unsigned t = 0; t < COUNT; t++) {
@@ -59,3 +61,16 @@ static void run(void (*f)(const void*), const void* p, unsigned blocks, bool bar
 }  // namespace threads
 
 #define __syncthreads() threads::barrier()
+
+// Between barriers a thread runs alone.
+static unsigned atomicCAS(unsigned* at, unsigned old, unsigned next) {
+  const unsigned was = *at;
+  if (was == old) *at = next;
+  return was;
+}
+static unsigned atomicExch(unsigned* at, unsigned next) {
+  const unsigned was = *at;
+  *at = next;
+  return was;
+}
+#define __threadfence()

@@ -88,15 +88,18 @@ impl Cuda {
         }
         let written = regions.writes.iter().take(launch.outputs.len());
         let outputs: SmallVec<[u64; 4]> = written.map(|region| region.address() as u64).collect();
+        let scratch = regions.writes.get(launch.outputs.len());
         let call = OpCall {
             op: launch.op,
             attrs: launch.attrs,
             operands: &operands,
             sizes: &first.layout.sizes,
+            made: launch.outputs.first().map_or(&[], |output| &output.sizes),
             outputs: &outputs,
+            scratch: scratch.map(|region| region.address() as u64),
         };
         if let Some(launch) = emit::launch_op(&call)? {
-            self.gpu.launch(&launch)?;
+            self.gpu.launch(&launch, regions.source)?;
         }
         Ok(true)
     }
@@ -106,13 +109,13 @@ impl Cuda {
         program: &TileProgram,
         domain: &[usize],
         operands: &[Operand],
-        (writes, outputs): (&[RegionMut<'_>], usize),
+        (regions, outputs): (&Regions<'_>, usize),
     ) -> Result<()> {
         let written: SmallVec<[u64; 4]> =
-            writes.iter().map(|region| region.address() as u64).collect();
+            regions.writes.iter().map(|region| region.address() as u64).collect();
         let (outs, rest) = written.split_at(outputs.min(written.len()));
         match emit::launch(program, domain, operands, outs, rest.first().copied())? {
-            Some(launch) => self.gpu.launch(&launch),
+            Some(launch) => self.gpu.launch(&launch, regions.source),
             None => Ok(()),
         }
     }
@@ -195,8 +198,7 @@ impl Backend for Cuda {
                 ReadSource::Generator(generator) => Operand::Generator(generator, layout),
             });
         }
-        let writes = (&regions.writes[..], launch.outputs);
-        self.launch(launch.program, launch.domain, &operands, writes)
+        self.launch(launch.program, launch.domain, &operands, (&regions, launch.outputs))
     }
 
     fn kernel(
@@ -234,7 +236,7 @@ impl Backend for Cuda {
         let mut program = TileProgram::loading(&[dtype]);
         program.store(0, dtype);
         let operand = Operand::Memory(from.address() as u64, layout);
-        self.launch(&program, &layout.sizes, &[operand], (&regions.writes, 1))
+        self.launch(&program, &layout.sizes, &[operand], (&regions, 1))
     }
 
     fn read(&self, from: Region<'_>, to: &mut [u8]) -> Result<()> {

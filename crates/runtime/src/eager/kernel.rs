@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
-use tonnage_core::row::{Call, OpDef, Types};
+use tonnage_core::row::{Call, Fails, OpDef, Types};
 use tonnage_core::shape::Sizes;
 use tonnage_core::{Kind, Mark, Result};
 
@@ -87,6 +87,7 @@ pub(super) fn apply(
         stop: stop.as_ref(),
     };
     let real = backend.kernel(launch, lender.lend(&reads, &writes)?)?;
+    wait_for_data(op, &place)?;
     drop(lender);
     Ok(buffers
         .into_iter()
@@ -148,5 +149,14 @@ pub(super) fn update(
         cost,
         stop: None,
     };
-    backend.kernel(launch, lender.lend(&reads, &writes)?).map(|_| ())
+    backend.kernel(launch, lender.lend(&reads, &writes)?)?;
+    wait_for_data(op, &place)
+}
+
+/// An error of its data is the op's own: what is launched behind it would not run, and somebody who goes on after the error would hold it.
+fn wait_for_data(op: &'static OpDef, place: &Ledger) -> Result<()> {
+    match op.fails == Fails::OnData && !place.is_host() {
+        true => place.backend().wait(),
+        false => Ok(()),
+    }
 }

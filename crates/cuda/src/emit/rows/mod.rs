@@ -14,7 +14,7 @@ use tonnage_core::{Attrs, DType};
 
 use super::axes::{Axes, contiguous};
 use super::operand::{load, stored};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{Bound, KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
 use program::{Pass, RowOperand, RowProgram};
 
 /// Bytes of the widest access.
@@ -63,7 +63,7 @@ pub fn has(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
 /// # Errors
 /// Where it has no row program.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
-    let OpCall { op, attrs, operands, sizes, outputs } = *call;
+    let OpCall { op, attrs, operands, sizes, outputs, .. } = *call;
     let program = program::program(op, attrs).ok_or_else(|| bad("an op without a row program"))?;
     let (Some((width, outer)), Some((_, dtype))) = (sizes.split_last(), operands.first()) else {
         return Err(bad("rows without an axis"));
@@ -113,7 +113,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     }
     let classes = program.operands.iter().enumerate().map(|(i, operand)| RowClass {
         operand: *operand,
-        at_once: !matches!(operand, RowOperand::Number(_)) && fits(vector, i),
+        at_once: operand.is_row() && fits(vector, i),
         dtype: operands[i].1,
     });
     let (lanes, held) = sharing(*width, vector);
@@ -144,7 +144,9 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     words.extend(outputs);
     let each = u64::from(THREADS) / lanes as u64;
     let functions = SmallVec::from_iter([("kernel", blocks(rows, each))]);
-    Ok(Some(Launch { key: KernelKey::Rows(key), functions, words }))
+    let points = program.operands.iter().any(|operand| matches!(operand, RowOperand::Label(_)));
+    let bound = points.then_some(Bound { op: op.name, size: *width });
+    Ok(Some(Launch { key: KernelKey::Rows(key), functions, words, bound }))
 }
 
 fn has_results(program: &RowProgram) -> bool {
@@ -155,7 +157,7 @@ fn has_results(program: &RowProgram) -> bool {
 fn row_steps(layout: &Layout, kind: RowOperand, outer: usize) -> (i64, SmallVec<[i64; 4]>) {
     let mut steps: SmallVec<[i64; 4]> = layout.strides.iter().map(|s| *s as i64).collect();
     let step = match kind {
-        RowOperand::Number(_) => 0,
+        RowOperand::Number(_) | RowOperand::Label(_) => 0,
         RowOperand::Held | RowOperand::Read => steps.pop().unwrap_or(0),
     };
     // Axes that it lacks are before those that it has.
@@ -253,9 +255,17 @@ impl Writer<'_> {
                 let _ = write!(at, " + (i64)k{axis} * (i64)p.w[{}]", word + 2 + axis);
             }
             self.line(&format!("  const {ty}* const x{i} = (const {ty}*)p.w[{word}] + ({at});"));
-            if let RowOperand::Number(name) = class.operand {
-                let value = load(class.dtype, &format!("x{i}[0]"));
-                self.line(&format!("  const C {name} = {value};"));
+            match class.operand {
+                RowOperand::Number(name) => {
+                    let value = load(class.dtype, &format!("x{i}[0]"));
+                    self.line(&format!("  const C {name} = {value};"));
+                }
+                RowOperand::Label(name) => {
+                    self.line(&format!("  const i64 {name}_ = (i64)x{i}[0];"));
+                    self.line(&format!("  if ((u64){name}_ >= (u64)n && live && lane == 0) guard.fail((u64)row, {name}_);"));
+                    self.line(&format!("  const idx {name} = (idx){name}_;"));
+                }
+                RowOperand::Held | RowOperand::Read => {}
             }
         }
         self.hold();
@@ -361,7 +371,7 @@ impl Writer<'_> {
         let key = self.key;
         for (i, (class, name)) in key.operands.iter().zip(NAMES).enumerate() {
             match class.operand {
-                RowOperand::Number(_) => {}
+                RowOperand::Number(_) | RowOperand::Label(_) => {}
                 RowOperand::Held if held > 0 => {
                     let _ = write!(names, "const C {name} = h{i}[h * V + v]; ");
                 }
@@ -382,6 +392,9 @@ impl Writer<'_> {
                 }
                 _ => {}
             }
+        }
+        if uses(expression, "at") {
+            names.push_str("const idx at = s + (idx)v; ");
         }
         self.line(begin);
         self.line(&format!(

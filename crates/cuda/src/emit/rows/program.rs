@@ -1,7 +1,8 @@
 //! Row programs: what is computed of a row, pass by pass, for each op that has one.
 //!
 //! A pass goes through the elements of a row: `a`, `b`, ... are those of the operands that are rows, `n` is how many there are, and `C` is
-//! what is computed in. An operand with one value a row has its name from the start, and so have the numbers that attributes give.
+//! what is computed in. An operand with one value a row has its name from the start, and so have the numbers that attributes give; `at` is
+//! the element's position in its row.
 
 use tonnage_core::Attrs;
 use tonnage_core::row::OpDef;
@@ -18,6 +19,15 @@ pub enum RowOperand {
     Read,
     /// One number a row.
     Number(&'static str),
+    /// One position in each row.
+    Label(&'static str),
+}
+
+impl RowOperand {
+    /// Whether it is a row, and not one value for it.
+    pub fn is_row(self) -> bool {
+        matches!(self, RowOperand::Held | RowOperand::Read)
+    }
 }
 
 /// A pass, or what stands between two.
@@ -47,7 +57,7 @@ pub struct RowProgram {
 }
 
 use Pass::{Let, Max, RowResult, Store, Sum, SumReplaced};
-use RowOperand::{Held, Number, Read};
+use RowOperand::{Held, Label, Number, Read};
 
 /// The largest element, unless all are minus infinity.
 const BASE: [Pass; 2] = [Max("most", "a"), Let("const C base = most == LOWEST ? (C)0 : most;")];
@@ -110,6 +120,41 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
                     "const C certain = (C)1 - share, even = share / (C)(n > 0 ? n : 1), by = g * (targets * certain + share) / powers;",
                 ),
                 Store("a * by - g * tn::fma(b, certain, even)"),
+            ],
+            vec![("share", share()?)],
+        ),
+        () if is(OpId::CrossEntropy) => (
+            &[Held, Label("label")],
+            match share()? > 0.0 {
+                true => &[
+                    BASE[0],
+                    BASE[1],
+                    Sum("powers", "p_exp(a - base)"),
+                    Sum("picked", "at == label ? a - base : (C)0"),
+                    Sum("all", "a - base"),
+                    Let("const C mean = all / (C)n, expected = picked + share * (mean - picked);"),
+                    RowResult(0, "p_log(powers) - expected"),
+                ],
+                false => &[
+                    BASE[0],
+                    BASE[1],
+                    Sum("powers", "p_exp(a - base)"),
+                    Sum("picked", "at == label ? a - base : (C)0"),
+                    RowResult(0, "p_log(powers) - picked"),
+                ],
+            },
+            vec![("share", share()?)],
+        ),
+        () if is(OpId::CrossEntropyGrad) => (
+            &[Held, Label("label"), Number("g")],
+            &[
+                BASE[0],
+                BASE[1],
+                SumReplaced("powers", "p_exp(a - base)"),
+                Let(
+                    "const C by = g / powers, less = g * (share / (C)n), picked = g * ((C)1 - share);",
+                ),
+                Store("(a * by - less) - (at == label ? picked : (C)0)"),
             ],
             vec![("share", share()?)],
         ),

@@ -1,0 +1,102 @@
+//! Indices in order: a stable radix sort of keys and their positions, four bits at a time.
+//!
+//! Each pass counts the digits of every block of keys, adds the counts up in the order of digits and blocks, and moves each key to where it
+//! belongs. A thread takes neighbours, so equal digits keep their order. `kernels/order.cuh` has the steps; this file launches them.
+
+use std::fmt::Write as _;
+
+use smallvec::SmallVec;
+use tonnage_core::Bytes;
+
+use super::super::{THREADS, blocks};
+
+/// Keys of a block of threads.
+const TILE: u64 = 16 * THREADS as u64;
+
+/// Bits of a pass.
+const DIGIT: u32 = 4;
+
+/// Bytes that parts of the workspace begin at a multiple of.
+const ALIGN: u64 = 256;
+
+/// Functions of passes, by their number.
+const COUNTS: [&str; 16] = [
+    "count0", "count1", "count2", "count3", "count4", "count5", "count6", "count7", "count8",
+    "count9", "count10", "count11", "count12", "count13", "count14", "count15",
+];
+const MOVES: [&str; 16] = [
+    "move0", "move1", "move2", "move3", "move4", "move5", "move6", "move7", "move8", "move9",
+    "move10", "move11", "move12", "move13", "move14", "move15",
+];
+
+/// The sort of some keys in a workspace.
+#[derive(Debug, Clone, Copy)]
+pub struct Order {
+    /// How many keys.
+    pub count: u64,
+    /// Passes.
+    pub passes: u8,
+    workspace: u64,
+}
+
+fn parts(count: u64) -> [u64; 5] {
+    let counts = count.div_ceil(TILE) * 4 << DIGIT;
+    [8 * count, 8 * count, 4 * count, 4 * count, counts].map(|bytes| bytes.next_multiple_of(ALIGN))
+}
+
+/// Workspace of so many keys.
+pub fn scratch(count: usize) -> Bytes {
+    Bytes::new(parts(count as u64).iter().sum())
+}
+
+impl Order {
+    /// Of keys that are below a bound; nothing where there are more than positions have bits for.
+    pub fn of(count: u64, bound: u64, workspace: u64) -> Option<Order> {
+        let bits = u64::BITS - bound.saturating_sub(1).leading_zeros();
+        let passes = bits.div_ceil(DIGIT).max(1) as u8;
+        (count <= u64::from(u32::MAX)).then_some(Order { count, passes, workspace })
+    }
+
+    /// Blocks of threads that share the keys.
+    pub fn blocks(&self) -> u64 {
+        self.count.div_ceil(TILE)
+    }
+
+    /// Addresses of the workspace's parts: keys and keys moved, positions and positions moved, counts.
+    pub fn addresses(&self) -> [u64; 5] {
+        let mut next = self.workspace;
+        parts(self.count).map(|bytes| {
+            next += bytes;
+            next - bytes
+        })
+    }
+
+    /// What is launched.
+    pub fn functions(&self, functions: &mut SmallVec<[(&'static str, u32); 2]>) {
+        let all = blocks(self.blocks(), 1);
+        for (count, pass) in COUNTS.iter().zip(MOVES).take(usize::from(self.passes)) {
+            functions.extend([(*count, all), ("scan", 1), (pass, all)]);
+        }
+    }
+}
+
+/// The words that have the addresses of keys and positions before a pass, or behind the last one.
+pub fn before(pass: u8, first: usize) -> [usize; 2] {
+    [first, first + 2].map(|part| part + usize::from(pass % 2))
+}
+
+/// The text of so many passes, over addresses in the words from `first` on. Word 0 has the number of keys.
+pub fn text(passes: u8, first: usize) -> String {
+    let mut text = String::new();
+    let counts = first + 4;
+    for pass in 0..passes {
+        let ([keys, places], [to, places_to]) = (before(pass, first), before(pass + 1, first));
+        let _ = writeln!(
+            text,
+            "TN_KERNEL(count{pass}) {{ order_count<{pass}>(p.w[0], (const u64*)p.w[{keys}], (u32*)p.w[{counts}]); }}\n\
+             TN_KERNEL(move{pass}) {{ order_move<{pass}>(p.w[0], (const u64*)p.w[{keys}], (const u32*)p.w[{places}], (u64*)p.w[{to}], (u32*)p.w[{places_to}], (const u32*)p.w[{counts}]); }}"
+        );
+    }
+    let _ = writeln!(text, "TN_KERNEL(scan) {{ order_scan(p.w[0], (u32*)p.w[{counts}]); }}");
+    text
+}
