@@ -174,11 +174,18 @@ fn run_all() -> Result<()> {
     over_rows(&LOG_SOFTMAX, &Attrs::None, 1, 2 * bytes)?;
     over_rows(&SOFTMAX_GRAD, &Attrs::None, 2, 3 * bytes)?;
     over_rows(&LAYER_NORM, &norm, 3, 2 * bytes)?;
-    let multiply = |name: &str, dtype: DType, n: usize| -> Result<()> {
-        let layout = Layout::contiguous(&[n, n][..]);
-        let product = Product::of(dtype, (&layout, false), (&layout, false), &[n, n]);
-        let Some(product) = product else { return Ok(()) };
-        let (left, right) = (source(x), source(x) + (n * n * dtype.size()) as u64);
+    // The right operand as it lies, the left one too or as its transpose: a gradient of weights.
+    let multiply = |dtype: DType,
+                    [rows, cols, depth]: [usize; 3],
+                    transposed: bool|
+     -> Result<()> {
+        let left = if transposed { [depth, rows] } else { [rows, depth] };
+        let (left, right) = (Layout::contiguous(&left[..]), Layout::contiguous(&[depth, cols][..]));
+        let Some(product) = Product::of(dtype, (&left, transposed), (&right, false), &[rows, cols])
+        else {
+            return Ok(());
+        };
+        let (left, right) = (source(x), source(x) + (rows * depth * dtype.size()) as u64);
         gpu.multiply(&product, left, right, source(y), Some(source(z)))?;
         gpu.wait()?;
         let start = Instant::now();
@@ -187,14 +194,23 @@ fn run_all() -> Result<()> {
         }
         gpu.wait()?;
         let seconds = start.elapsed().as_secs_f64() / 20.0;
-        let rate = 2.0 * (n as f64).powi(3) / seconds / 1e12;
-        println!("{name:24} {:9.1} us  {rate:6.1} TFLOP/s", seconds * 1e6);
+        let rate = 2.0 * (rows * cols * depth) as f64 / seconds / 1e12;
+        let name =
+            format!("{dtype} {rows} x {cols} x {depth}{}", if transposed { " t" } else { "" });
+        println!("{name:28} {:9.1} us  {rate:6.1} TFLOP/s", seconds * 1e6);
         Ok(())
     };
     for n in [256, 1024, 4096, 8192] {
-        multiply(&format!("f32 product of {n}"), DType::F32, n)?;
-        multiply(&format!("bf16 product of {n}"), DType::BF16, n)?;
+        multiply(DType::F32, [n, n, n], false)?;
+        multiply(DType::BF16, [n, n, n], false)?;
     }
+    // Few results of long sums: gradients of weights, over a batch of 65,536 rows.
+    for [rows, cols] in [[64, 64], [256, 256], [768, 768], [768, 2304], [3072, 768]] {
+        multiply(DType::BF16, [rows, cols, 65_536], true)?;
+        multiply(DType::F32, [rows, cols, 65_536], true)?;
+    }
+    multiply(DType::BF16, [65_536, 2304, 768], false)?;
+    multiply(DType::BF16, [65_536, 768, 3072], false)?;
     for address in [x, y, z] {
         gpu.release(address);
     }

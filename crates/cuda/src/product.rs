@@ -6,14 +6,17 @@ use tonnage_core::{Bytes, DType};
 
 use crate::emit::Axes;
 
-/// What the library is given to work in for a product that is worth it.
-pub const WORKSPACE: Bytes = Bytes::mib(32);
+/// The most that the library is given to work in.
+const WORKSPACE: Bytes = Bytes::mib(32);
 
 /// Where that has to start, at a multiple of this.
 pub const WORKSPACE_ALIGN: u64 = 256;
 
-/// Multiplications below which a product needs none.
-const LARGE: u64 = 1 << 24;
+/// Results that keep all multiprocessors busy.
+const MANY: u64 = 1 << 22;
+
+/// Steps of a sum that are worth a part of their own.
+const PART: u64 = 1024;
 
 /// An operand: whether its columns, not its rows, are runs of neighbours; how far those lie apart; and how far the matrices of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,10 +96,22 @@ impl Product {
 
     /// Its workspace, with room to align it.
     pub fn workspace(&self) -> Bytes {
-        match self.rows * self.cols * self.depth * self.batch < LARGE {
-            true => Bytes::ZERO,
-            false => WORKSPACE + Bytes::new(WORKSPACE_ALIGN),
+        match self.space() {
+            Bytes::ZERO => Bytes::ZERO,
+            space => space + Bytes::new(WORKSPACE_ALIGN),
         }
+    }
+
+    /// What the library may work in. Where results are too few to keep all multiprocessors busy, it cuts long sums into parts, whose
+    /// results it adds up: measured on an H200, other products are as fast without.
+    pub fn space(&self) -> Bytes {
+        let results = self.rows * self.cols * self.batch;
+        if results >= MANY {
+            return Bytes::ZERO;
+        }
+        let parts = self.depth.saturating_sub(1) / PART;
+        let sums = results * self.dtype.compute().size() as u64;
+        WORKSPACE.min(Bytes::new(sums.saturating_mul(parts)))
     }
 }
 
@@ -142,6 +157,18 @@ mod tests {
         let (a, b) = (layout(&[8, 16, 32]), layout(&[32, 64]));
         let product = Product::of(DType::F32, (&a, false), (&b, false), &[8, 16, 64]).unwrap();
         assert_eq!((product.batch, product.rows, product.cols, product.depth), (1, 128, 64, 32));
+    }
+
+    #[test]
+    fn long_sums_of_few_results_have_a_workspace() {
+        let space = |rows, cols, depth| {
+            let (a, b) = (layout(&[rows, depth]), layout(&[depth, cols]));
+            Product::of(DType::BF16, (&a, false), (&b, false), &[rows, cols]).unwrap().space()
+        };
+        assert_eq!(space(1024, 1024, 1024), Bytes::ZERO);
+        assert_eq!(space(64, 64, 4096), Bytes::new(3 * 64 * 64 * 4));
+        assert_eq!(space(768, 768, 65_536), WORKSPACE);
+        assert_eq!(space(65_536, 768, 3072), Bytes::ZERO);
     }
 
     #[test]

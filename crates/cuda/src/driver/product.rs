@@ -14,7 +14,7 @@ use tonnage_core::DType;
 use tonnage_core::error::Result;
 
 use super::{Gpu, library};
-use crate::product::{Matrix, Product, WORKSPACE, WORKSPACE_ALIGN};
+use crate::product::{Matrix, Product, WORKSPACE_ALIGN};
 
 /// The library, and the products that it was asked for.
 #[derive(Default)]
@@ -224,7 +224,7 @@ impl Gpu {
             empty => empty.insert(Library::new().map_err(|what| self.failed(what))?),
         };
         let workspace = workspace.map(|at| at.next_multiple_of(WORKSPACE_ALIGN));
-        let space = if workspace.is_some() { WORKSPACE.as_usize() } else { 0 };
+        let space = if workspace.is_some() { product.space().as_usize() } else { 0 };
         let aligned = [alignment(left), alignment(right), alignment(out)];
         let chosen = library.choose(product, aligned, space).map_err(|what| self.failed(what))?;
         let (single, double) = ([1f32, 0.0], [1f64, 0.0]);

@@ -49,8 +49,9 @@ impl Library {
                         text,
                         "static void call{f}(const void* p, void* s, unsigned l) {{ {name}(*(const P*)p, (Status*)s, l); }}"
                     );
-                    let barriers =
-                        ["__syncthreads", "rows_", "order_"].iter().any(|name| kernel.contains(name));
+                    let barriers = ["__syncthreads", "rows_", "order_"]
+                        .iter()
+                        .any(|name| kernel.contains(name));
                     let _ = writeln!(
                         table,
                         "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, status, 1, blocks, {barriers});"

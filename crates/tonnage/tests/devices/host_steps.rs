@@ -120,10 +120,7 @@ fn an_error_that_comes_late_names_the_line_that_was_run() {
     let _context = Context::new().enter();
     let _scope = device::scope("sim:0").unwrap();
     let (x, rows) = (drawn([4, 2], 1.0), tensor([7i32]).unwrap());
-    let line = line!() + 1;
-    let taken = x.gather(&rows, 0).unwrap();
-    let error = (taken + 1.0).unwrap().to_vec::<f32>().unwrap_err();
-    assert_eq!(error.source_line().unwrap().line(), line, "{error}");
+    // In a function it comes when the call ends.
     let line = line!() + 2;
     let step =
         function(|(x, rows): (Tensor, Tensor)| -> Result<Tensor> { x.gather(&rows, 0)? * 2.0 });

@@ -155,10 +155,16 @@ fn an_index_out_of_range_is_found_late_and_no_update_behind_it_happens() {
     let error = step.call(rows.clone()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::IndexOutOfRange { index: 9, .. }), "{error}");
     assert_eq!(bits(&v.read().unwrap()), before);
-    // Eagerly the error comes with what is read next; then the device works again.
-    let taken = v.read().unwrap().gather(&rows, 0).unwrap();
-    assert!(matches!(taken.to_vec::<f32>().unwrap_err().kind(), ErrorKind::IndexOutOfRange { .. }));
+    // Eagerly the error is the op's own, with its line; what was launched before it and is launched behind it runs.
+    let doubled = (v.read().unwrap() * 2.0).unwrap();
+    let line = line!() + 1;
+    let error = v.read().unwrap().gather(&rows, 0).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::IndexOutOfRange { index: 9, .. }), "{error}");
+    assert_eq!(error.source_line().unwrap().line(), line, "{error}");
+    let error = v.assign_rows(&rows, &tensor([[1.0f32; 2]; 2]).unwrap()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::IndexOutOfRange { index: 9, .. }), "{error}");
     assert_eq!(bits(&v.read().unwrap()), before);
+    assert_eq!(bits(&doubled), bits(&(v.read().unwrap() * 2.0).unwrap()));
 }
 
 #[test]

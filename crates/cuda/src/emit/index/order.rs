@@ -40,7 +40,7 @@ pub struct Order {
 }
 
 fn parts(count: u64) -> [u64; 5] {
-    let counts = count.div_ceil(TILE) * 4 << DIGIT;
+    let counts = (4 * count.div_ceil(TILE)) << DIGIT;
     [8 * count, 8 * count, 4 * count, 4 * count, counts].map(|bytes| bytes.next_multiple_of(ALIGN))
 }
 
