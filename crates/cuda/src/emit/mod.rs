@@ -6,9 +6,10 @@
 //! Decision: `docs/decisions/kernels-as-text.md`.
 //!
 //! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
-//! kernels around it; `rows` are kernels of ops that go through rows several times, `index` those of rows that indices point at. Nothing
-//! here is `unsafe` or needs a device.
+//! kernels around it; `rows` are kernels of ops that go through rows several times, `index` those of rows that indices point at,
+//! `arg` those that find the place of an extreme. Nothing here is `unsafe` or needs a device.
 
+mod arg;
 mod axes;
 mod body;
 mod index;
@@ -16,6 +17,7 @@ mod operand;
 mod reduce;
 mod rows;
 mod store;
+mod walk;
 
 use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result};
@@ -25,6 +27,7 @@ use tonnage_core::row::{Call, OpDef};
 use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Attrs, Bytes, DType};
 
+pub use arg::ArgKey;
 pub use axes::Axes;
 pub use index::{GatherKey, PutKey};
 use operand::OperandClass;
@@ -52,6 +55,8 @@ pub enum KernelKey {
     Tile(TileKey),
     /// Of a row program.
     Rows(RowKey),
+    /// Of the places of extremes.
+    Arg(ArgKey),
     /// Of rows that are read where indices say.
     Gather(GatherKey),
     /// Of rows that are put where indices say.
@@ -143,7 +148,7 @@ pub struct OpCall<'a> {
 
 /// Whether an op with inputs of these dtypes is a kernel that is generated.
 pub fn has_kernel(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
-    rows::has(op, attrs, dtype) || index::has(op)
+    rows::has(op, attrs, dtype) || index::has(op) || arg::has(op)
 }
 
 /// The launch of an op that has a kernel; nothing where there is nothing to do.
@@ -151,15 +156,16 @@ pub fn has_kernel(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
 /// # Errors
 /// Where it has no kernel.
 pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
-    match index::has(call.op) {
-        true => index::launch(call),
-        false => rows::launch(call),
+    match call.op {
+        op if index::has(op) => index::launch(call),
+        op if arg::has(op) => arg::launch(call),
+        _ => rows::launch(call),
     }
 }
 
 /// Workspace of an op that has a kernel.
 pub fn op_scratch(op: &OpDef, call: &Call) -> Bytes {
-    index::scratch(op, call)
+    rows::scratch(op, call) + index::scratch(op, call)
 }
 
 /// Workspace of a program over a domain.
@@ -179,6 +185,7 @@ impl KernelKey {
                 Share::Reduce { lanes, along, passes } => reduce::text(key, lanes, along, passes),
             },
             KernelKey::Rows(key) => rows::text(key),
+            KernelKey::Arg(key) => arg::text(key),
             KernelKey::Gather(key) => index::gather_text(key),
             KernelKey::Put(key) => index::put_text(key),
         }

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 use tonnage_core::DType;
 use tonnage_core::error::Result;
 
+use super::super::walk::{Walk, offset};
 use super::super::{THREADS, blocks, c_type};
-use super::walk::{Walk, offset};
 use super::{Bound, KernelKey, Launch, OpCall, bad, memory, moved_type, part};
 
 /// Bytes of the widest access.

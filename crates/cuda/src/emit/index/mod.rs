@@ -4,12 +4,11 @@
 //! their order by one thread: the bits are the CPU's, without atomics. An index that is out of range is said to the launch's guard before
 //! anything is written that lives on.
 //!
-//! `walk` is how operands are addressed, `gather` and `put` are the kernels, `order` is the sort.
+//! `gather` and `put` are the kernels, `order` is the sort.
 
 mod gather;
 mod order;
 mod put;
-mod walk;
 
 use smallvec::SmallVec;
 use tonnage_core::error::Result;

@@ -8,9 +8,9 @@ use tonnage_core::error::Result;
 use tonnage_ops::index::rows::axis;
 
 use super::super::operand::{load, stored};
+use super::super::walk::{Walk, offset};
 use super::super::{THREADS, blocks, c_type};
 use super::order::{self, Order};
-use super::walk::{Walk, offset};
 use super::{Bound, KernelKey, Launch, OpCall, Operand, Put, bad, memory, moved_type, part};
 
 /// What tells these kernels apart.

@@ -1,7 +1,8 @@
 //! Kernels of row programs: threads share a row, hold it in registers where it is short enough, and meet in trees between passes.
 //!
-//! `program` says what is computed, this file how it is shared among threads, and its text.
+//! `program` says what is computed, this file how it is shared among threads, and its text; `columns` are sums over rows.
 
+mod columns;
 mod program;
 
 use std::fmt::Write as _;
@@ -9,13 +10,14 @@ use std::fmt::Write as _;
 use smallvec::SmallVec;
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
-use tonnage_core::row::OpDef;
-use tonnage_core::{Attrs, DType};
+use tonnage_core::row::{Call, OpDef};
+use tonnage_core::{Attrs, Bytes, DType};
 
 use super::axes::{Axes, contiguous};
 use super::operand::{load, stored};
 use super::{Bound, KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
-use program::{Pass, RowOperand, RowProgram};
+use columns::Parts;
+use program::{Column, Pass, RowOperand, RowProgram};
 
 /// Bytes of the widest access.
 const ACCESS: usize = 16;
@@ -29,6 +31,8 @@ pub struct RowKey {
     /// The op; its program follows from it and from this.
     op: u16,
     passes: &'static [Pass],
+    columns: &'static [Column],
+    kept: &'static [&'static str],
     operands: SmallVec<[RowClass; 4]>,
     numbers: SmallVec<[&'static str; 2]>,
     dtype: DType,
@@ -69,7 +73,9 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         return Err(bad("rows without an axis"));
     };
     let rows: u64 = outer.iter().map(|n| *n as u64).product();
-    if rows == 0 || *width == 0 && !has_results(&program) {
+    // Sums over no rows are zeros.
+    let nothing = rows == 0 && program.columns.is_empty();
+    if nothing || *width == 0 && !has_results(&program) {
         return Ok(None);
     }
     let mut strides: SmallVec<[SmallVec<[i64; 4]>; 4]> = SmallVec::new();
@@ -120,6 +126,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let key = RowKey {
         op: op.id,
         passes: program.passes,
+        columns: program.columns,
+        kept: program.kept,
         operands: classes.collect(),
         numbers: program.numbers.iter().map(|(name, _)| *name).collect(),
         dtype: *dtype,
@@ -143,10 +151,28 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     }
     words.extend(outputs);
     let each = u64::from(THREADS) / lanes as u64;
-    let functions = SmallVec::from_iter([("kernel", blocks(rows, each))]);
+    let mut functions: SmallVec<[(&'static str, u32); 2]> = SmallVec::new();
+    functions.push(("kernel", blocks(rows, each)));
+    if !program.columns.is_empty() {
+        let parts = Parts::of(rows, *width as u64);
+        words.extend([call.scratch.unwrap_or(0), parts.count]);
+        parts.functions(&mut functions);
+    }
     let points = program.operands.iter().any(|operand| matches!(operand, RowOperand::Label(_)));
     let bound = points.then_some(Bound { op: op.name, size: *width });
     Ok(Some(Launch { key: KernelKey::Rows(key), functions, words, bound }))
+}
+
+/// Workspace of an op that has a row program: what rows keep for sums over them, and the parts of those.
+pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
+    let program = program::program(op, call.attrs).filter(|program| !program.columns.is_empty());
+    let (Some(program), Some(x)) = (program, call.inputs.first()) else { return Bytes::ZERO };
+    let sizes = x.shape.most().unwrap_or_default();
+    let Some((width, outer)) = sizes.split_last() else { return Bytes::ZERO };
+    let rows = outer.iter().map(|n| *n as u64).product();
+    let parts = Parts::of(rows, *width as u64);
+    let numbers = rows * program.kept.len() as u64 + parts.numbers(program.columns.len());
+    Bytes::new(numbers * x.dtype.compute().size() as u64)
 }
 
 fn has_results(program: &RowProgram) -> bool {
@@ -212,11 +238,11 @@ impl Writer<'_> {
 
     fn whole(mut self) -> String {
         let key = self.key;
-        let (rank, lanes, vector) = (usize::from(key.rank), key.lanes, key.vector);
+        let (lanes, vector) = (key.lanes, key.vector);
         let (outputs, index) =
             (self.word_of(key.operands.len()), if key.wide { "u64" } else { "u32" });
         let computed = c_type(key.dtype.compute());
-        let words = outputs + usize::from(key.outputs);
+        let words = outputs + usize::from(key.outputs) + 2 * usize::from(!key.columns.is_empty());
         let lowest = match key.dtype {
             DType::F64 => "tn::from_bits(0xfff0000000000000ull)",
             _ => "tn::from_bits(0xff800000u)",
@@ -238,6 +264,22 @@ impl Writer<'_> {
         for (i, name) in key.numbers.iter().enumerate() {
             self.line(&format!("  const C {name} = (C)tn::from_bits(p.w[{}]);", 2 + i));
         }
+        self.place();
+        self.hold();
+        for pass in key.passes {
+            self.pass(pass, outputs);
+        }
+        self.line("}");
+        if !key.columns.is_empty() {
+            self.columns(outputs);
+        }
+        self.text
+    }
+
+    /// Finds row `o` in every operand, and reads what there is one of for it.
+    fn place(&mut self) {
+        let key = self.key;
+        let rank = usize::from(key.rank);
         let first_size = 2 + key.numbers.len();
         self.line("  idx q = o;");
         for axis in (1..rank).rev() {
@@ -268,12 +310,6 @@ impl Writer<'_> {
                 RowOperand::Held | RowOperand::Read => {}
             }
         }
-        self.hold();
-        for pass in key.passes {
-            self.pass(pass, outputs);
-        }
-        self.line("}");
-        self.text
     }
 
     /// Reads what is held.
@@ -336,6 +372,12 @@ impl Writer<'_> {
                 let end =
                     format!("      *(Vec<{ty}, V>*)(({ty}*)p.w[{to}] + (i64)o * (i64)n + s) = z;");
                 self.each_with(&format!("      Vec<{ty}, V> z;"), expression, &put, &end);
+            }
+            Pass::Keep(place, expression) => {
+                let to = outputs + usize::from(self.key.outputs);
+                self.line(&format!(
+                    "  if (live && lane == 0) ((C*)p.w[{to}])[(i64)rows * {place} + o] = {expression};"
+                ));
             }
             Pass::RowResult(output, expression) => {
                 let (ty, to) = (c_type(self.key.dtype), outputs + output);

@@ -45,6 +45,16 @@ pub enum Pass {
     Store(&'static str),
     /// The row's number of an output.
     RowResult(usize, &'static str),
+    /// A number of the row for [`Column`]s, by its position among them.
+    Keep(usize, &'static str),
+}
+
+/// A sum over rows, for each element of a row: the output that it goes to, and what a row adds to `sum`. An expression may name the operands'
+/// elements, and what the passes kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Column {
+    pub output: usize,
+    pub sum: &'static str,
 }
 
 /// A row program.
@@ -54,9 +64,13 @@ pub struct RowProgram {
     pub passes: &'static [Pass],
     /// Numbers that the attributes give, by name.
     pub numbers: Vec<(&'static str, f64)>,
+    /// Sums over rows.
+    pub columns: &'static [Column],
+    /// The names of what is kept for them.
+    pub kept: &'static [&'static str],
 }
 
-use Pass::{Let, Max, RowResult, Store, Sum, SumReplaced};
+use Pass::{Keep, Let, Max, RowResult, Store, Sum, SumReplaced};
 use RowOperand::{Held, Label, Number, Read};
 
 /// The largest element, unless all are minus infinity.
@@ -181,7 +195,49 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
                 vec![("epsilon", how.epsilon)],
             )
         }
+        () if is(OpId::LayerNormGrad) => {
+            let how = how(op.name, attrs).ok()?;
+            (
+                &[Held, Read, Held],
+                match how.centered {
+                    true => &[
+                        Sum("all", "a"),
+                        Let("const C part = (C)1 / (C)n, mean = all * part;"),
+                        Sum("squares", "(a - mean) * (a - mean)"),
+                        Let("const C by = (C)1 / p_sqrt(squares * part + epsilon);"),
+                        Sum("scaled", "c * b"),
+                        Sum("products", "(c * b) * (a - mean)"),
+                        Let("const C even = scaled * part, along = products * by * part;"),
+                        Store("(c * b - even - (a - mean) * by * along) * by"),
+                        Keep(0, "mean"),
+                        Keep(1, "by"),
+                    ],
+                    false => &[
+                        Sum("squares", "a * a"),
+                        Let(
+                            "const C part = (C)1 / (C)n, by = (C)1 / p_sqrt(squares * part + epsilon);",
+                        ),
+                        Sum("products", "(c * b) * a"),
+                        Let("const C along = products * by * part;"),
+                        Store("(c * b - a * by * along) * by"),
+                        Keep(0, "(C)0"),
+                        Keep(1, "by"),
+                    ],
+                },
+                vec![("epsilon", how.epsilon)],
+            )
+        }
         () => return None,
     };
-    Some(RowProgram { operands, passes, numbers })
+    let (columns, kept): (&[Column], &[&str]) = match is(OpId::LayerNormGrad) {
+        true => (&NORM_COLUMNS, &["mean", "by"]),
+        false => (&[], &[]),
+    };
+    Some(RowProgram { operands, passes, numbers, columns, kept })
 }
+
+/// The gradients of scale and bias.
+const NORM_COLUMNS: [Column; 2] = [
+    Column { output: 1, sum: "tn::fma((a - mean) * by, c, sum)" },
+    Column { output: 2, sum: "sum + c" },
+];

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use smallvec::SmallVec;
 
-use super::super::axes::Axes;
+use super::axes::Axes;
 
 /// Some axes of one operand.
 #[derive(Debug, Clone)]
