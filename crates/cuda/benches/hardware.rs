@@ -7,6 +7,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{Attrs, DType, Device, Scalar};
+use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::driver::{Gpu, list};
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::product::Product;
@@ -37,7 +38,7 @@ fn main() -> Result<()> {
 }
 
 fn run_all() -> Result<()> {
-    let gpu = Gpu::open(0)?;
+    let gpu = Gpu::open(0, KernelCache::default())?;
     println!("{} {:?} free, all", Device::to_string(&gpu.device()), gpu.memory()?);
     let bytes = ELEMENTS * 4;
     let (Some(x), Some(y), Some(z)) = (gpu.obtain(bytes), gpu.obtain(bytes), gpu.obtain(bytes))

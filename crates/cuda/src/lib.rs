@@ -6,6 +6,7 @@
 //! Nothing of CUDA is needed to build this crate, and no driver to start a program that has it: libraries are loaded when a device is
 //! asked for.
 
+pub mod cache;
 pub mod driver;
 pub mod emit;
 pub mod headers;

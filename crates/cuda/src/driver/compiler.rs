@@ -7,19 +7,45 @@ use cudarc::nvrtc::sys;
 
 use crate::headers::HEADERS;
 
-/// Compiles a kernel behind the headers.
-///
-/// # Errors
-/// What the compiler said.
-pub fn compile(text: &str, capability: (u32, u32)) -> Result<Vec<u8>, String> {
-    let whole: String = HEADERS.iter().map(|(_, header)| *header).chain([text]).collect();
-    let source = CString::new(whole).map_err(|_| "a kernel with a zero in its text".to_string())?;
-    let architecture =
-        CString::new(format!("--gpu-architecture=sm_{}{}", capability.0, capability.1))
-            .map_err(|e| e.to_string())?;
-    // Products and sums are joined where a program says so, and nowhere else: the bits are the CPU's.
-    let options = [architecture.as_c_str(), c"--fmad=false", c"--std=c++17", c"-default-device"];
-    let options = options.map(CStr::as_ptr);
+/// All that decides on the code of a kernel.
+#[derive(Debug, Hash)]
+pub struct KernelSource {
+    text: CString,
+    options: Vec<CString>,
+    /// Of the compiler.
+    version: (i32, i32),
+}
+
+impl KernelSource {
+    /// The text of a kernel behind the headers, for an architecture.
+    ///
+    /// # Errors
+    /// Where there is no compiler.
+    pub fn new(text: &str, capability: (u32, u32)) -> Result<KernelSource, String> {
+        let whole: String = HEADERS.iter().map(|(_, header)| *header).chain([text]).collect();
+        let text = CString::new(whole).map_err(|e| e.to_string())?;
+        let architecture = format!("--gpu-architecture=sm_{}{}", capability.0, capability.1);
+        let architecture = CString::new(architecture).map_err(|e| e.to_string())?;
+        // Products and sums are joined where a program says so, and nowhere else: the bits are the CPU's.
+        let others = [c"--fmad=false", c"--std=c++17", c"-default-device"].map(CStr::to_owned);
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: two numbers are written.
+        said(unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
+        let options = [architecture].into_iter().chain(others).collect();
+        Ok(KernelSource { text, options, version: (major, minor) })
+    }
+
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// What the compiler said.
+    pub fn compile(&self) -> Result<Vec<u8>, String> {
+        compile(&self.text, &self.options)
+    }
+}
+
+fn compile(source: &CStr, options: &[CString]) -> Result<Vec<u8>, String> {
+    let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
     let mut program: sys::nvrtcProgram = ptr::null_mut();
     // SAFETY: texts that end with a zero and live until the call returns; there are no headers.
     said(unsafe {

@@ -22,6 +22,8 @@ use tonnage_core::{Bytes, Device, DeviceKind};
 
 pub use status::Status;
 
+use crate::cache::KernelCache;
+
 use module::Modules;
 use product::Products;
 use status::Checks;
@@ -144,11 +146,11 @@ fn said(result: sys::CUresult) -> std::result::Result<(), String> {
 }
 
 impl Gpu {
-    /// Opens a GPU.
+    /// Opens a GPU, whose kernels are kept in a cache.
     ///
     /// # Errors
     /// `NoDevice` where there is no driver, an old one, or no such GPU; it says what was looked for.
-    pub fn open(index: u16) -> Result<Gpu> {
+    pub fn open(index: u16, cache: KernelCache) -> Result<Gpu> {
         let device = Device { kind: DeviceKind::Cuda, index };
         let missing = |what| Error::from(ErrorKind::NoDevice { name: device.to_string(), what });
         let version = initialized().map_err(missing)?;
@@ -171,7 +173,7 @@ impl Gpu {
         said(unsafe { sys::cuMemAlloc_v2(&mut word, size_of::<Status>()) }).map_err(missing)?;
         let word = usize::try_from(word).ok().and_then(NonZero::new);
         let checks = Checks::new(word.ok_or_else(|| missing("it gave no memory".into()))?);
-        let (modules, products) = (Modules::new(info.capability), Products::default());
+        let (modules, products) = (Modules::new(info.capability, cache), Products::default());
         let gpu = Gpu { device, info, context, stream, modules, products, checks };
         gpu.reset_checks()?;
         Ok(gpu)

@@ -10,13 +10,15 @@ use smallvec::SmallVec;
 use tonnage_core::error::Result;
 use tonnage_core::source::Source;
 
-use super::compiler::compile;
+use super::compiler::KernelSource;
 use super::{Gpu, said};
+use crate::cache::{CacheKey, KernelCache};
 use crate::emit::{KernelKey, Launch, THREADS};
 
 /// Kernels by their keys.
 pub struct Modules {
     capability: (u32, u32),
+    cache: KernelCache,
     loaded: Mutex<HashMap<KernelKey, Functions>>,
 }
 
@@ -24,8 +26,8 @@ pub struct Modules {
 type Functions = SmallVec<[sys::CUfunction; 2]>;
 
 impl Modules {
-    pub fn new(capability: (u32, u32)) -> Modules {
-        Modules { capability, loaded: Mutex::default() }
+    pub fn new(capability: (u32, u32), cache: KernelCache) -> Modules {
+        Modules { capability, cache, loaded: Mutex::default() }
     }
 
     /// The functions of a kernel, compiled where it is new.
@@ -34,7 +36,16 @@ impl Modules {
         if let Some(functions) = loaded.get(&launch.key) {
             return Ok(functions.clone());
         }
-        let binary = compile(&launch.key.text(), self.capability)?;
+        let source = KernelSource::new(&launch.key.text(), self.capability)?;
+        let key = CacheKey::of(&source);
+        let binary = match self.cache.get(key) {
+            Some(binary) => binary,
+            None => {
+                let binary = source.compile()?;
+                self.cache.put(key, &binary);
+                binary
+            }
+        };
         let mut module: sys::CUmodule = ptr::null_mut();
         // SAFETY: the context is current, and the bytes are what the compiler made.
         said(unsafe { sys::cuModuleLoadData(&mut module, binary.as_ptr().cast()) })?;

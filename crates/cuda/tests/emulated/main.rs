@@ -17,7 +17,8 @@ use std::collections::HashMap;
 
 use cases::cases;
 use compile::Library;
-use tonnage_cuda::driver::{Status, compiler, library};
+use tonnage_cuda::driver::compiler::KernelSource;
+use tonnage_cuda::driver::{Status, library};
 use tonnage_cuda::emit::{KernelKey, Launch};
 
 /// Something that is run by a kernel, and what the CPU makes of it.
@@ -86,7 +87,8 @@ fn kernels_compile_for_the_architectures() {
     let (keys, _) = launches(&cases);
     for key in keys.iter().step_by(EVERY) {
         for capability in [(8, 0), (9, 0)] {
-            let made = compiler::compile(&key.text(), capability);
+            let source = KernelSource::new(&key.text(), capability).unwrap();
+            let made = source.compile();
             assert!(made.is_ok(), "{}\n{}", made.unwrap_err(), key.text());
         }
     }

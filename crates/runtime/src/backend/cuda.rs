@@ -11,6 +11,7 @@ use tonnage_core::row::{Call, Cost, OpDef};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, DType, Device, ErrorKind};
+use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::driver::Gpu;
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::product::Product;
@@ -22,7 +23,7 @@ use tonnage_plan::{SharedTarget, Target as _};
 use super::host_step::{host_step, host_tile};
 use super::{Backend, CPU, KernelLaunch, ReadSource, RowsToFile, TileLaunch, TileToFile};
 use crate::lend::{Region, RegionMut, Regions};
-use crate::system::Memory;
+use crate::system::{Memory, cache_folder};
 
 /// The device.
 #[derive(Debug)]
@@ -37,7 +38,8 @@ impl Cuda {
     /// # Errors
     /// `NoDevice` where it is not there.
     pub fn open(index: u16) -> Result<Arc<Cuda>> {
-        let gpu = Gpu::open(index)?;
+        let kernels = cache_folder().map(|folder| folder.join("kernels"));
+        let gpu = Gpu::open(index, KernelCache::new(kernels))?;
         let target = Arc::new(CudaTarget::of(gpu.info(), CPU.target()));
         Ok(Arc::new(Cuda { gpu, target }))
     }

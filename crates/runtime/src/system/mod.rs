@@ -10,6 +10,7 @@
 pub(crate) mod cores;
 mod figures;
 mod files;
+mod folders;
 #[cfg(unix)]
 mod mapping;
 mod memory;
@@ -34,6 +35,7 @@ pub use files::open_to_write;
 #[cfg(unix)]
 pub use files::{read_ahead, read_at};
 pub(crate) use files::{reserve, write_at};
+pub use folders::cache_folder;
 #[cfg(unix)]
 pub use mapping::Mapping;
 pub use memory::Memory;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tonnage_plan::Machine;
 use tonnage_runtime::pool;
+use tonnage_runtime::system::cache_folder;
 
 use crate::io::{read_text, save_text};
 
@@ -34,19 +35,19 @@ struct Figures {
 /// Saves figures for later processes.
 pub(super) fn store(machine: &Machine) -> Result<(), String> {
     let folder =
-        folder().ok_or("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set")?;
+        cache_folder().ok_or("there is no cache folder: neither XDG_CACHE_HOME nor HOME is set")?;
     write(&folder, &text(machine, &cpu(), pool().threads())?)
 }
 
 /// The figures that were saved for this machine; `None` where there are none.
 pub(super) fn load() -> Result<Option<Machine>, String> {
-    let Some(folder) = folder() else { return Ok(None) };
+    let Some(folder) = cache_folder() else { return Ok(None) };
     read(&folder, &cpu(), pool().threads())
 }
 
 /// The file that figures are saved in, whether it is there or not.
 pub(super) fn path() -> Option<PathBuf> {
-    folder().map(|folder| folder.join(NAME))
+    cache_folder().map(|folder| folder.join(NAME))
 }
 
 fn write(folder: &Path, text: &str) -> Result<(), String> {
@@ -99,19 +100,6 @@ fn parse(text: &str, cpu: &str, threads: usize) -> Result<Option<Machine>, Strin
         Some((name, figure)) => Err(format!("`{name}` is {figure}")),
         None => Ok(Some(file.figures)),
     }
-}
-
-/// Where caches of this user go, by the rules of the system.
-fn folder() -> Option<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    // A relative path there is to be ignored, says the standard that the name is of.
-    let caches = of("XDG_CACHE_HOME").filter(|path| path.is_absolute());
-    let caches = caches.or_else(|| match () {
-        () if cfg!(windows) => of("LOCALAPPDATA"),
-        () if cfg!(target_os = "macos") => of("HOME").map(|home| home.join("Library/Caches")),
-        () => of("HOME").map(|home| home.join(".cache")),
-    });
-    caches.map(|caches| caches.join("tonnage"))
 }
 
 /// What the CPU calls itself, on one line.
