@@ -6,7 +6,7 @@
 //! Decision: `docs/decisions/onnx-is-a-crate-of-its-own.md`.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use tonnage_core::{Error, ErrorKind, Result};
@@ -16,6 +16,9 @@ const DEEPEST: usize = 200;
 
 /// The longest text: names, documentation, paths of files.
 const LONGEST_TEXT: u64 = 1 << 24;
+
+/// Bytes that are read at once. Behind data that are passed over the rest of them is read in vain, so that more would cost time.
+const READ: usize = 1 << 13;
 
 /// Where some bytes of a file are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +68,7 @@ impl Wire {
         if !about.is_file() {
             return Err(bad_file(path, "is no regular file", "give the path of a model"));
         }
-        let input = BufReader::with_capacity(1 << 16, File::open(path).map_err(failed)?);
+        let input = BufReader::with_capacity(READ, File::open(path).map_err(failed)?);
         Ok(Wire { path: path.into(), input, at: 0, len: about.len(), depth: 0 })
     }
 
@@ -84,10 +87,16 @@ impl Wire {
         if self.at >= end {
             return Err(self.bad("a field ends too early"));
         }
-        let mut one = [0];
-        self.input.read_exact(&mut one).map_err(|e| self.bad(format!("cannot be read ({e})")))?;
-        self.at += 1;
-        Ok(one[0])
+        let first = self.input.fill_buf().map(|bytes| bytes.first().copied());
+        match first {
+            Ok(Some(byte)) => {
+                self.input.consume(1);
+                self.at += 1;
+                Ok(byte)
+            }
+            Ok(None) => Err(self.bad("it got shorter while it was read")),
+            Err(error) => Err(self.bad(format!("cannot be read ({error})"))),
+        }
     }
 
     fn varint(&mut self, end: u64) -> Result<u64> {

@@ -1,5 +1,6 @@
 //! The messages of a model's file, as far as they are needed: graphs, nodes, attributes, types. Tensors are places in the file.
 
+mod order;
 mod tensor;
 
 pub use tensor::{Location, StoredTensor, dtype_name, dtype_of};
@@ -210,6 +211,7 @@ fn graph(wire: &mut Wire, span: Span) -> Result<GraphMessage> {
         }
         Ok(Seen::Read)
     })?;
+    graph.nodes = order::sorted(graph.nodes);
     Ok(graph)
 }
 

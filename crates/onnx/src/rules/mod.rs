@@ -68,6 +68,7 @@ pub fn find(domain: &str, op: &str) -> Option<Rule> {
         .iter()
         .find_map(|family| family(op)),
         "ai.onnx.preview.training" => optimizer::find(op),
+        "com.microsoft" => recurrent::find_microsoft(op),
         "ai.onnx.preview" => linear_attention::find_preview(op),
         "ai.onnx.ml" => fill::find_ml(op),
         _ => None,

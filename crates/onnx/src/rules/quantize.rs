@@ -163,11 +163,24 @@ fn dequantize_linear(c: &Call) -> Result<Vec<Value>> {
     one(whole.mul(&scale.cast(wide)?)?.cast(dtype)?)
 }
 
-fn dynamic(c: &Call) -> Result<Vec<Value>> {
-    let x = c.x(0)?;
+/// A tensor in 8 bits by its own range: whole steps, their size, and the step that is 0.
+fn in_steps(x: &Tensor) -> Result<[Tensor; 3]> {
     let (low, high) = (x.min_all()?.minimum(0.0)?, x.max_all()?.maximum(0.0)?);
     let scale = high.sub(&low)?.div(255.0)?;
     let zero = low.neg()?.div(&scale)?.round()?.clip(0.0, 255.0)?;
     let steps = x.div(&scale)?.round()?.add(&zero)?.clip(0.0, 255.0)?;
+    Ok([steps, scale, zero])
+}
+
+/// What 8 bits leave of a tensor, as floats: products of it are those of the whole numbers.
+pub fn rounded(x: &Tensor) -> Result<Tensor> {
+    let [steps, scale, zero] = in_steps(x)?;
+    let made = steps.sub(&zero)?.mul(&scale)?;
+    // Zeros alone have no range.
+    scale.equal(0.0)?.where_(x, &made)
+}
+
+fn dynamic(c: &Call) -> Result<Vec<Value>> {
+    let [steps, scale, zero] = in_steps(&c.x(0)?)?;
     Ok(vec![steps.cast(DType::U8)?.into(), scale.into(), zero.cast(DType::U8)?.into()])
 }

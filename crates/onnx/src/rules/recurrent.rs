@@ -3,17 +3,51 @@
 use tonnage::{DType, Dim, Elementwise, Loop, Result, Tensor, stack};
 
 use super::Rule;
+use super::quantize::rounded;
 use crate::call::Call;
 use crate::value::Value;
 
 /// The rule of an op of this family.
 pub fn find(op: &str) -> Option<Rule> {
     Some(match op {
-        "LSTM" => |c| layer(c, 4),
-        "GRU" => |c| layer(c, 3),
-        "RNN" => |c| layer(c, 1),
+        "LSTM" => |c| layer(c, 4, plain(c)?),
+        "GRU" => |c| layer(c, 3, plain(c)?),
+        "RNN" => |c| layer(c, 1, plain(c)?),
         _ => return None,
     })
+}
+
+/// The rule of an op of the domain `com.microsoft`.
+pub fn find_microsoft(op: &str) -> Option<Rule> {
+    Some(match op {
+        "DynamicQuantizeLSTM" => |c| layer(c, 4, quantized(c)?),
+        _ => return None,
+    })
+}
+
+/// Weights of all directions: of the inputs `[directions, inputs, gates * hidden]`, and of the state.
+struct Weights {
+    inputs: Tensor,
+    state: Tensor,
+    /// Whether what they are multiplied by is rounded to 8 bits before.
+    quantizes: bool,
+}
+
+fn plain(c: &Call) -> Result<Weights> {
+    let turned = |x: Tensor| x.transpose(&[0, 2, 1]);
+    Ok(Weights { inputs: turned(c.x(1)?)?, state: turned(c.x(2)?)?, quantizes: false })
+}
+
+/// Weights of 8 bits, with a scale and a zero for each direction, or for each column of it.
+fn quantized(c: &Call) -> Result<Weights> {
+    let wide = |at: usize, scale: usize| -> Result<Tensor> {
+        let along = |x: Tensor| {
+            x.expand_dims(1).and_then(|x| if x.rank() == 2 { x.expand_dims(2) } else { Ok(x) })
+        };
+        let (scale, zero) = (along(c.x(scale)?)?, along(c.x(scale + 1)?)?);
+        c.x(at)?.cast(DType::F32)?.sub(&zero.cast(DType::F32)?)?.mul(&scale)
+    };
+    Ok(Weights { inputs: wide(1, 8)?, state: wide(2, 10)?, quantizes: true })
 }
 
 /// An activation with its two numbers.
@@ -98,18 +132,19 @@ struct Direction {
     clip: Option<f64>,
     couples: bool,
     linear_before_reset: bool,
+    quantizes: bool,
 }
 
-fn layer(c: &Call, gates: usize) -> Result<Vec<Value>> {
+fn layer(c: &Call, gates: usize, weights: Weights) -> Result<Vec<Value>> {
     let rows_first = c.flag("layout")?;
     let swapped = |x: Tensor| if rows_first { x.transpose(&[1, 0, 2]) } else { Ok(x) };
     let x = swapped(c.x(0)?)?;
-    let (w, r) = (c.x(1)?, c.x(2)?);
+    let Weights { inputs: w, state: r, quantizes } = weights;
     let [steps, batch, _] = c.sizes(&x)?[..] else {
         return Err(c.refuse(format!("an input of {}", x.shape())));
     };
     let directions = c.sizes(&w)?[0];
-    let hidden = c.sizes(&r)?[2];
+    let hidden = c.sizes(&r)?[1];
     let way = c.text("direction", "forward")?;
     if (way == "bidirectional") != (directions == 2) {
         return Err(
@@ -138,8 +173,8 @@ fn layer(c: &Call, gates: usize) -> Result<Vec<Value>> {
             None => None,
         };
         let direction = Direction {
-            weights: at(&w, d)?.t()?,
-            recurrent: at(&r, d)?.t()?,
+            weights: at(&w, d)?,
+            recurrent: at(&r, d)?,
             biases,
             peepholes: if gates == 4 { c.maybe(7)?.map(|p| at(&p, d)).transpose()? } else { None },
             activations: all[d * all.len() / directions..][..all.len() / directions].to_vec(),
@@ -147,6 +182,7 @@ fn layer(c: &Call, gates: usize) -> Result<Vec<Value>> {
             clip: c.maybe_float("clip")?,
             couples: c.flag("input_forget")?,
             linear_before_reset: c.flag("linear_before_reset")?,
+            quantizes,
         };
         let backwards = way == "reverse" || d == 1;
         let cell = if gates == 4 { start(6, d)? } else { start(5, d)?.zeros_like()? };
@@ -184,7 +220,7 @@ impl Direction {
         backwards: bool,
         steps: usize,
     ) -> Result<(Tensor, Tensor, Tensor)> {
-        let mut from_inputs = x.matmul(&self.weights)?;
+        let mut from_inputs = self.multiplied(x, &self.weights)?;
         if let Some((bias, _)) = &self.biases {
             from_inputs = from_inputs.add(bias)?;
         }
@@ -206,6 +242,10 @@ impl Direction {
                 Ok(((next, next_cell), shown))
             })?;
         Ok((sequence, hidden, cell))
+    }
+
+    fn multiplied(&self, x: &Tensor, by: &Tensor) -> Result<Tensor> {
+        if self.quantizes { rounded(x)?.matmul(by) } else { x.matmul(by) }
     }
 
     fn clipped(&self, x: Tensor) -> Result<Tensor> {
@@ -239,7 +279,7 @@ impl Direction {
     }
 
     fn of_state(&self, hidden: &Tensor) -> Result<Tensor> {
-        let made = hidden.matmul(&self.recurrent)?;
+        let made = self.multiplied(hidden, &self.recurrent)?;
         match &self.biases {
             Some((_, bias)) => made.add(bias),
             None => Ok(made),

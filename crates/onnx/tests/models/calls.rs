@@ -244,3 +244,59 @@ fn small_whole_numbers_may_be_stored_by_varints() {
     let made = model.call([tensor([1i64, 1]).unwrap()]).unwrap().remove(0).tensor().unwrap();
     assert_eq!(made.cast(DType::I64).unwrap().to_vec::<i64>().unwrap(), [6, 301]);
 }
+
+#[test]
+fn nodes_may_stand_before_those_that_they_need() {
+    let folder = Folder::new();
+    let graph = graph(
+        &[
+            node("Abs", &["d"], &["y"], &[]),
+            node("Sub", &["b", "c"], &["d"], &[]),
+            node("Neg", &["b"], &["c"], &[]),
+            node("Mul", &["x", "x"], &["b"], &[]),
+        ],
+        &[],
+        &[value("x", 1, &["2"])],
+        &[value("y", 1, &["2"])],
+    );
+    let model = loaded(&folder, &graph);
+    let made = model.call([tensor([3.0f32, -2.0]).unwrap()]).unwrap().remove(0);
+    assert_eq!(floats_of(made), [18.0, 8.0]);
+}
+
+#[test]
+fn a_quantized_lstm_multiplies_what_8_bits_leave_of_its_inputs() {
+    let folder = Folder::new();
+    let bytes = |name: &str, dims: &[i64], values: &[i8]| {
+        let raw: Vec<u8> = values.iter().map(|n| *n as u8).collect();
+        let tensor = dims.iter().fold(Message::default(), |m, n| m.int(1, *n));
+        tensor.int(2, 3).text(8, name).bytes(9, &raw)
+    };
+    let w: [i8; 12] = [50, -20, 30, 90, 10, 60, -70, 40, 120, -110, 80, 25];
+    let inputs = ["x", "w", "r", "", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"];
+    let lstm = node("DynamicQuantizeLSTM", &inputs, &["y"], &[int("hidden_size", 1)]);
+    let graph = graph(
+        &[lstm.text(7, "com.microsoft")],
+        &[
+            bytes("w", &[1, 3, 4], &w),
+            bytes("r", &[1, 1, 4], &[5, 6, 7, 8]),
+            floats("w_scale", &[1], &[0.01]),
+            bytes("w_zero", &[1], &[3]),
+            floats("r_scale", &[1], &[0.02]),
+            bytes("r_zero", &[1], &[0]),
+        ],
+        &[value("x", 1, &["1", "1", "3"])],
+        &[value("y", 1, &["1", "1", "1", "1"])],
+    );
+    let x = tensor([1.0f32, -0.5, 0.3018]).unwrap().reshape([1, 1, 3]).unwrap();
+    let made = floats_of(loaded(&folder, &graph).call([x]).unwrap().remove(0));
+    // A step is 1.5 / 255, and the last input is 51 of them.
+    let gate = |at: usize| -> f64 {
+        let x = [1.0, -0.5, 0.3];
+        (0..3).map(|k| x[k] * (f64::from(w[k * 4 + at]) - 3.0) * 0.01).sum()
+    };
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let cell = sigmoid(gate(0)) * gate(3).tanh();
+    let expected = sigmoid(gate(1)) * cell.tanh();
+    assert!((f64::from(made[0]) - expected).abs() < 1e-6, "{made:?}, not {expected}");
+}
