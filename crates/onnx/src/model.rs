@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tonnage::{Bytes, DType, Error, Plan, Price, Ran, Result, Tensor, TensorType};
 
@@ -59,8 +59,8 @@ pub struct ModelData {
     places: HashMap<String, usize>,
     /// Those that were used.
     weights: Mutex<HashMap<String, Tensor>>,
-    /// The last node that reads a value, by name; outputs are read behind the last.
-    last_use: HashMap<String, usize>,
+    /// The last node that reads a value, by name; outputs are read behind the last. Whoever only looks at a model does not need it.
+    last_use: OnceLock<HashMap<String, usize>>,
 }
 
 /// Opens a model: its nodes are read, its weights are not.
@@ -86,8 +86,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<Model> {
     let given = graph.inputs.iter().filter(|input| !places.contains_key(&input.name));
     let inputs = given.map(|value| Port::of(&value.name, &value.ty)).collect();
     let outputs = graph.outputs.iter().map(|value| Port::of(&value.name, &value.ty)).collect();
-    let last_use = last_uses(graph);
-    let data = ModelData { file, message, places, weights: Mutex::default(), last_use };
+    let data =
+        ModelData { file, message, places, weights: Mutex::default(), last_use: OnceLock::new() };
     let data = Arc::new(data);
     Ok(Model { segments: Segments::new(data.clone()), data, inputs, outputs })
 }
@@ -167,7 +167,8 @@ impl ModelData {
 
     /// Whether a node from there on, or the outputs, read a value.
     pub fn is_live(&self, name: &str, from: usize) -> bool {
-        self.last_use.get(name).is_some_and(|last| *last >= from)
+        let last_use = self.last_use.get_or_init(|| last_uses(&self.message.graph));
+        last_use.get(name).is_some_and(|last| *last >= from)
     }
 }
 
