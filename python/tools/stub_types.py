@@ -178,6 +178,7 @@ EXACT = {
     "memory.set_limit.bytes": "Bytes | None",
     "memory.limit.bytes": "Bytes | None",
     "memory.NotSteady.__init__.message": "str",
+    "onnx.Model.max_batch.name": "str",
     "_gradient.GradientTape.watch.tensor": "Any",
     "_gradient.GradientTape.batch_jacobian.source": "Tensor | Variable",
     "_tonnage.DType.__init__.given": "DTypeLike",

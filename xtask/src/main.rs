@@ -7,6 +7,7 @@ mod bench;
 mod cargo;
 mod help;
 mod keras;
+mod onnx;
 mod python;
 mod soak;
 mod step;
@@ -28,8 +29,15 @@ struct Subcommand {
 }
 
 /// Every command, in the order that help lists them.
-const COMMANDS: &[Subcommand] =
-    &[test::COMMAND, python::COMMAND, keras::COMMAND, bench::COMMAND, soak::COMMAND, help::COMMAND];
+const COMMANDS: &[Subcommand] = &[
+    test::COMMAND,
+    python::COMMAND,
+    keras::COMMAND,
+    onnx::COMMAND,
+    bench::COMMAND,
+    soak::COMMAND,
+    help::COMMAND,
+];
 
 /// The exit code for a command line that can't be understood, apart from 1 for a failed check.
 const MISUSE: u8 = 2;

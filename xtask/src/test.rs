@@ -6,7 +6,8 @@
 //! * All tests run in the dev profile, which has overflow checks and debug assertions, and so do the doc examples.
 //! * The release profile is what users run, it has neither, and its optimizer is the one that turns a broken `unsafe`
 //!   promise into a wrong number. To build it takes too long for every change: `cargo xtask soak` runs all tests in it.
-//! * The Python package is built in the dev profile, after the tests, whose crates it takes as they are.
+//! * The Python package is built in the dev profile, after the tests, whose crates it takes as they are. A tenth of the cases of the
+//!   `onnx` package run over it.
 //! * AddressSanitizer watches one module; the crates below it are built without optimization.
 //! * `tonnage-cpu` has no tests inside of its library, for those would build it once more in each profile; they are
 //!   in its `tests/machine`. A test binary is one link, so tests are modules of few binaries.
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 use crate::Subcommand;
 use crate::cargo::Cargo;
+use crate::onnx;
 use crate::python;
 use crate::step::{self, CheckStep};
 use crate::unsound;
@@ -36,6 +38,7 @@ const STEPS: &[CheckStep] = &[
     },
     CheckStep { name: "tests", run: || Cargo::new("test --workspace --no-fail-fast").run() },
     CheckStep { name: "Python", run: python::tests },
+    CheckStep { name: "ONNX", run: onnx::slice },
     CheckStep { name: "AddressSanitizer", run: unsound::address_sanitizer },
     CheckStep { name: "Miri", run: unsound::miri },
 ];

@@ -56,7 +56,7 @@ fn width<'t>(texts: impl Iterator<Item = &'t str>) -> usize {
 }
 
 /// A name as it is shown: what would move a terminal's cursor, or colour it, is written out.
-fn printed(name: &str) -> String {
+pub fn printed(name: &str) -> String {
     let one = |c: char| match c.is_control() {
         true => c.escape_default().to_string(),
         false => c.to_string(),

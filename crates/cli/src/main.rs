@@ -14,6 +14,7 @@ mod explain;
 mod files;
 mod inference;
 mod models;
+mod onnx;
 mod ops;
 mod pack;
 mod train;
@@ -41,9 +42,9 @@ struct Cli {
 enum CliCommand {
     /// Train a small model on pictures, text or ratings, under a budget.
     Train(train::TrainArgs),
-    /// Tell what training would take, step by step, and run nothing.
+    /// Tell what training, or a call of an ONNX model, would take, step by step, and run nothing.
     Plan(train::TrainArgs),
-    /// Tell why training takes what it takes, and what would save the most; with a chart, and files for other tools.
+    /// Tell why training, or a call of an ONNX model, takes what it takes, and what would save the most; with a chart, and files for other tools.
     Explain(explain::ExplainArgs),
     /// Tell how well a trained model does on what was held out.
     Eval(inference::Eval),
@@ -55,7 +56,9 @@ enum CliCommand {
     Calibrate(calibrate::CalibrateArgs),
     /// Tell what this machine has, what is missing, and what to do about it.
     Doctor(doctor::DoctorArgs),
-    /// List the tensors of a file with their types and bytes, and load nothing.
+    /// Run an ONNX model on npy files.
+    Run(onnx::RunArgs),
+    /// List the tensors of a file with their types and bytes, or what an ONNX model holds, and load nothing.
     Inspect(files::Inspect),
     /// Tell the least, the largest, the mean and the NaNs of every tensor of a file, a piece at a time.
     Stats(files::StatsArgs),
@@ -76,6 +79,10 @@ fn say(text: std::fmt::Arguments<'_>) {
 }
 
 fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args_os().collect();
+    if onnx::is_about(&words) {
+        return ended(onnx::run(&onnx::OnnxCli::parse_from(words)));
+    }
     let Some(command) = Cli::parse().command.or_else(|| Cli::parse_from(DEFAULT).command) else {
         return ExitCode::from(2);
     };
@@ -88,11 +95,16 @@ fn main() -> ExitCode {
         CliCommand::Pack(args) => pack::run(&args),
         CliCommand::Calibrate(args) => calibrate::run(&args),
         CliCommand::Doctor(args) => doctor::run(&args),
+        CliCommand::Run(args) => onnx::call(&args),
         CliCommand::Inspect(args) => files::inspect(&args),
         CliCommand::Stats(args) => files::stats(&args),
         CliCommand::Convert(args) => files::convert(&args),
         CliCommand::Ops(args) => ops::run(&args),
     };
+    ended(done)
+}
+
+fn ended(done: Result<ExitCode, String>) -> ExitCode {
     match done {
         Ok(code) => code,
         Err(message) => {

@@ -5,7 +5,7 @@
 //!
 //! In the order in which a call crosses: `convert` and `args` take what users pass, `nest` what is nested, `line` the user's
 //! line, `run` decides where it runs; `tensor` with `operators` and `index`, `variable`, `op`, `ops`, `control`, `tape`, `function`,
-//! `session`, `memory`, `device` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
+//! `session`, `memory`, `device`, `onnx` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
 
 mod args;
 mod buffer;
@@ -22,6 +22,7 @@ mod line;
 mod memory;
 mod nest;
 mod numpy;
+mod onnx;
 mod op;
 mod operators;
 mod ops;
@@ -50,6 +51,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<memory::PyPlan>()?;
     module.add_class::<timeline::PyRecording>()?;
     module.add_class::<timeline::PyTimeline>()?;
+    module.add_class::<onnx::PyOnnxModel>()?;
     module.add_class::<op::Op>()?;
     module.add_class::<optim::PyOptimizer>()?;
     module.add_class::<optim::PyLossScale>()?;

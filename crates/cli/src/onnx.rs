@@ -1,0 +1,246 @@
+//! `tonnage plan|explain|run|inspect model.onnx`: a model of a file, planned, run and looked at.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tonnage::io::{can_save, read_npy, save_npy};
+use tonnage::report::{Picture, Report, is_coloured, save, save_html};
+use tonnage::{Bytes, Tensor};
+use tonnage_onnx::{Model, PortDim, load};
+
+use crate::train::answer;
+
+/// Columns and lines of the chart.
+const CHART: (usize, usize) = (80, 14);
+
+/// What is done with an ONNX model.
+#[derive(Parser)]
+#[command(name = "tonnage")]
+pub struct OnnxCli {
+    #[command(subcommand)]
+    command: OnnxCommand,
+}
+
+#[derive(Subcommand)]
+enum OnnxCommand {
+    /// Tell what a call would take, step by step, and run nothing.
+    Plan(Sized),
+    /// Tell why a call takes what it takes, and what would save the most; with a chart, and files for other tools.
+    Explain(Explained),
+    /// Run it on npy files.
+    Run(RunArgs),
+    /// List its inputs, outputs, ops and weights, and load nothing.
+    Inspect(Inspected),
+}
+
+/// Lengths of a call, and what it may take.
+#[derive(clap::Args)]
+pub struct Sized {
+    /// An ONNX model.
+    model: PathBuf,
+    /// Rows: the first length of the first input.
+    #[arg(long)]
+    batch: Option<usize>,
+    /// Another length that the file leaves open, such as seq=128. May be given several times.
+    #[arg(long = "dim", value_name = "NAME=LENGTH", value_parser = length)]
+    dims: Vec<(String, usize)>,
+    /// What a call may take, such as 256MiB; without it, as much as is quickest.
+    #[arg(long, value_name = "BYTES")]
+    budget: Option<Bytes>,
+}
+
+#[derive(clap::Args)]
+#[group(id = "explained")]
+struct Explained {
+    #[command(flatten)]
+    sized: Sized,
+    /// A file to save it as, by the end of its name: .html a page, .csv, .json, .trace.json for Perfetto, .pb.gz for pprof. May be
+    /// given several times.
+    #[arg(long, value_name = "FILE")]
+    save: Vec<PathBuf>,
+    /// Print every step.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Arguments of `tonnage run`.
+#[derive(clap::Args)]
+pub struct RunArgs {
+    /// An ONNX model.
+    model: PathBuf,
+    /// An npy file for each input, in order.
+    #[arg(long, value_name = "FILE", required = true)]
+    input: Vec<PathBuf>,
+    /// An npy file for each output, in order.
+    #[arg(long, value_name = "FILE")]
+    output: Vec<PathBuf>,
+    /// What a call may take, such as 256MiB; without it, as much as is quickest.
+    #[arg(long, value_name = "BYTES")]
+    budget: Option<Bytes>,
+}
+
+#[derive(clap::Args)]
+struct Inspected {
+    /// An ONNX model.
+    model: PathBuf,
+}
+
+/// Whether a command line is about an ONNX model, where the command takes other things as well.
+pub fn is_about(words: &[OsString]) -> bool {
+    let takes = ["plan", "explain", "inspect"]
+        .iter()
+        .any(|name| words.get(1).is_some_and(|word| word == name));
+    takes
+        && words[2..]
+            .iter()
+            .any(|word| Path::new(word).extension().is_some_and(|end| end == "onnx"))
+}
+
+fn length(text: &str) -> Result<(String, usize), String> {
+    let wrong = || format!("`{text}` is no length; write it like seq=128");
+    let (name, number) = text.rsplit_once('=').ok_or_else(wrong)?;
+    Ok((name.to_string(), number.parse().map_err(|_| wrong())?))
+}
+
+fn text(error: tonnage::Error) -> String {
+    error.to_string()
+}
+
+fn loaded(path: &Path, budget: Option<Bytes>) -> Result<Model, String> {
+    let model = load(path).map_err(text)?;
+    match budget {
+        Some(budget) => model.budget(budget).map_err(text),
+        None => Ok(model),
+    }
+}
+
+impl Sized {
+    /// Types of the inputs.
+    fn specs(&self, model: &Model) -> Result<Vec<Tensor>, String> {
+        let mut lengths: Vec<(&str, usize)> =
+            self.dims.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+        let first = model
+            .inputs()
+            .first()
+            .and_then(|port| port.dims.as_ref())
+            .and_then(|dims| dims.first());
+        if let Some(batch) = self.batch {
+            match first {
+                Some(PortDim::Open(name)) => lengths.push((name, batch)),
+                Some(PortDim::Known(n)) if *n == batch => {}
+                Some(PortDim::Known(n)) => {
+                    return Err(format!("`--batch {batch}`: the model takes {n} rows"));
+                }
+                None => return Err("`--batch`: the model's first input has no length".into()),
+            }
+        }
+        model.specs(&lengths).map_err(text)
+    }
+}
+
+/// Runs a command about an ONNX model.
+pub fn run(args: &OnnxCli) -> Result<ExitCode, String> {
+    match &args.command {
+        OnnxCommand::Plan(sized) => {
+            let model = loaded(&sized.model, sized.budget)?;
+            match model.plan(&sized.specs(&model)?) {
+                Ok(plan) => say!("{plan}"),
+                Err(error) => return answer(&error),
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        OnnxCommand::Explain(args) => explain(args),
+        OnnxCommand::Run(args) => call(args),
+        OnnxCommand::Inspect(args) => inspect(&args.model),
+    }
+}
+
+fn explain(args: &Explained) -> Result<ExitCode, String> {
+    let sized = &args.sized;
+    for path in &args.save {
+        can_save(path).map_err(text)?;
+    }
+    let model = loaded(&sized.model, sized.budget)?;
+    let specs = sized.specs(&model)?;
+    let plan = match model.plan(&specs) {
+        Ok(plan) => plan,
+        Err(error) => return answer(&error),
+    };
+    let explained = plan.explain_on(&tonnage::machine());
+    match args.all {
+        true => say!("{explained:#}"),
+        false => say!("{explained}"),
+    }
+    let title = format!("a call of {}", sized.model.display());
+    let picture = Picture::of_plan(&title, &plan);
+    say!("{}", picture.chart(CHART.0, CHART.1, sized.budget, is_coloured()).trim_end());
+    for path in &args.save {
+        match path.extension().is_some_and(|end| end == "html") {
+            true => {
+                let mut report =
+                    Report::new(&title).plan(&plan).prices(model.prices(&specs).map_err(text)?);
+                if let Some(budget) = sized.budget {
+                    report = report.budget(budget);
+                }
+                save_html(path, &report).map_err(text)?;
+            }
+            false => save(path, &picture).map_err(text)?,
+        }
+        say!("saved: {}", path.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `tonnage run`.
+pub fn call(args: &RunArgs) -> Result<ExitCode, String> {
+    for path in &args.output {
+        can_save(path).map_err(text)?;
+    }
+    let model = loaded(&args.model, args.budget)?;
+    let inputs =
+        args.input.iter().map(read_npy).collect::<tonnage::Result<Vec<Tensor>>>().map_err(text)?;
+    let outputs = match model.call(inputs) {
+        Ok(outputs) => outputs,
+        Err(error) => return answer(&error),
+    };
+    if args.output.len() > outputs.len() {
+        return Err(format!("{} files for {} outputs", args.output.len(), outputs.len()));
+    }
+    for (at, (port, value)) in model.outputs().iter().zip(outputs).enumerate() {
+        let tensor = value.tensor().map_err(text)?;
+        match args.output.get(at) {
+            Some(path) => {
+                save_npy(path, &tensor).map_err(text)?;
+                say!("{}: {}, saved: {}", port.name, tensor.ty(), path.display());
+            }
+            None => say!("{}: {tensor}", port.name),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn inspect(path: &Path) -> Result<ExitCode, String> {
+    let model = load(path).map_err(text)?;
+    for (kind, ports) in [("input", model.inputs()), ("output", model.outputs())] {
+        for port in ports {
+            say!("{kind}  {}  {port}", crate::files::printed(&port.name));
+        }
+    }
+    for (op, count) in model.ops() {
+        say!("{count:>6}  {op}");
+    }
+    let (mut count, mut bytes) = (0, Bytes::ZERO);
+    for (_, _, own) in model.weights() {
+        count += 1;
+        bytes = bytes.checked_add(own).ok_or("more bytes than any machine addresses")?;
+    }
+    let opsets = model.opsets().iter().map(|(name, version)| match name.is_empty() {
+        true => format!("opset {version}"),
+        false => format!("{} {version}", crate::files::printed(name)),
+    });
+    let opsets: Vec<String> = opsets.collect();
+    say!("onnx, {}: {} nodes, {count} weights, {bytes}", opsets.join(", "), model.nodes());
+    Ok(ExitCode::SUCCESS)
+}

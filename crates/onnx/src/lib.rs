@@ -1,0 +1,28 @@
+//! ONNX models as planned functions: bring the model that you have, and learn before it runs whether it fits.
+//!
+//! ```no_run
+//! use tonnage::{Bytes, DType, Tensor};
+//! let model = tonnage_onnx::load("model.onnx")?;
+//! let inputs = model.specs(&[("batch", 8)])?;
+//! println!("{}", model.plan(&inputs)?.peak()); // reads no weight, runs nothing
+//! # Ok::<(), tonnage::Error>(())
+//! ```
+//!
+//! Weights stay in the file: see [`Model`]. In the order in which a model goes through them: `wire` and `message` read the file, `data` are its
+//! tensors, `import` walks its nodes, `call` is a node as a rule sees it, `rules` are the ops, a file a family; `segments` are the functions that a model
+//! becomes, and `model` is what users hold.
+//!
+//! Decision: `docs/decisions/onnx-is-a-crate-of-its-own.md`.
+
+mod call;
+mod data;
+mod import;
+mod message;
+mod model;
+mod rules;
+mod segments;
+mod value;
+mod wire;
+
+pub use model::{Model, Port, PortDim, load};
+pub use value::Value;

@@ -1,0 +1,431 @@
+//! A model: what it takes and gives, what it would take to run it, and running it.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tonnage::{Bytes, DType, Error, Plan, Price, Ran, Result, Tensor, TensorType};
+
+use crate::data::ModelFile;
+use crate::message::{
+    AttributeValue, DimMessage, FunctionMessage, GraphMessage, ModelMessage, NodeMessage,
+    StoredTensor, ValueType, dtype_name, dtype_of, read_model,
+};
+use crate::segments::Segments;
+use crate::value::Value;
+use crate::wire::bad_file;
+
+/// The newest version of the standard ops that rules were written for.
+const NEWEST: i64 = 28;
+
+/// An ONNX model. Weights stay in the file, and are read by the ops that use them.
+///
+/// Lengths that the file leaves open are bound when it is planned or called; each binding is a plan of its own. Where the numbers of a
+/// value decide sizes, or which branch is taken, the model runs in segments, each of which is planned when those numbers are known.
+pub struct Model {
+    data: Arc<ModelData>,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    segments: Segments,
+}
+
+/// An input or an output of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its dtype; none where the file does not say, or it is no tensor.
+    pub dtype: Option<DType>,
+    /// Its lengths; none where the file does not say.
+    pub dims: Option<Vec<PortDim>>,
+}
+
+/// A length of an input or output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PortDim {
+    /// That number.
+    Known(usize),
+    /// Open: bound by name when the model is planned or called.
+    Open(String),
+}
+
+/// What is read of a model's file, shared with the functions that it becomes.
+pub struct ModelData {
+    /// The file.
+    pub file: ModelFile,
+    /// What it says.
+    pub message: ModelMessage,
+    /// Initializers by name: where they are in the list.
+    places: HashMap<String, usize>,
+    /// Those that were used.
+    weights: Mutex<HashMap<String, Tensor>>,
+    /// The last node that reads a value, by name; outputs are read behind the last. Whoever only looks at a model does not need it.
+    last_use: OnceLock<HashMap<String, usize>>,
+}
+
+/// Opens a model: its nodes are read, its weights are not.
+///
+/// # Errors
+/// Where it is no ONNX model, damaged, or newer than the ops that are known.
+pub fn load(path: impl AsRef<Path>) -> Result<Model> {
+    let path = path.as_ref();
+    let message = read_model(path)?;
+    let file = ModelFile { path: path.into() };
+    if let Some((_, version)) =
+        message.opsets.iter().find(|opset| opset.0.is_empty() && opset.1 > NEWEST)
+    {
+        let what = format!("is of opset {version}, and {NEWEST} is the newest that is known");
+        return Err(bad_file(path, what, "save it for an older opset"));
+    }
+    if message.graph.sparse > 0 {
+        return Err(bad_file(path, "has sparse initializers", "save them as dense ones"));
+    }
+    let graph = &message.graph;
+    let places: HashMap<String, usize> =
+        graph.initializers.iter().enumerate().map(|(at, t)| (t.name.clone(), at)).collect();
+    let given = graph.inputs.iter().filter(|input| !places.contains_key(&input.name));
+    let inputs = given.map(|value| Port::of(&value.name, &value.ty)).collect();
+    let outputs = graph.outputs.iter().map(|value| Port::of(&value.name, &value.ty)).collect();
+    let data =
+        ModelData { file, message, places, weights: Mutex::default(), last_use: OnceLock::new() };
+    let data = Arc::new(data);
+    Ok(Model { segments: Segments::new(data.clone()), data, inputs, outputs })
+}
+
+/// Which node reads a value last.
+fn last_uses(graph: &GraphMessage) -> HashMap<String, usize> {
+    fn visit(node: &NodeMessage, at: usize, last: &mut HashMap<String, usize>) {
+        for name in &node.inputs {
+            last.insert(name.clone(), at);
+        }
+        for attribute in &node.attributes {
+            if let AttributeValue::Graph(graph) = &attribute.value {
+                graph.nodes.iter().for_each(|node| visit(node, at, last));
+                graph.outputs.iter().for_each(|output| {
+                    last.insert(output.name.clone(), at);
+                });
+            }
+        }
+    }
+    let mut last = HashMap::new();
+    graph.nodes.iter().enumerate().for_each(|(at, node)| visit(node, at, &mut last));
+    last.extend(graph.outputs.iter().map(|output| (output.name.clone(), usize::MAX)));
+    last
+}
+
+impl Port {
+    fn of(name: &str, ty: &ValueType) -> Port {
+        let (dtype, dims) = match ty {
+            ValueType::Tensor(dtype, dims) => (dtype_of(*dtype), dims.as_ref()),
+            _ => (None, None),
+        };
+        // An open length without a name gets one: whose it is, and which.
+        let one = |(axis, dim): (usize, &DimMessage)| match dim {
+            DimMessage::Known(n) if *n >= 0 => PortDim::Known(*n as usize),
+            DimMessage::Named(name) => PortDim::Open(name.clone()),
+            _ => PortDim::Open(format!("{name}.{axis}")),
+        };
+        let dims = dims.map(|dims| dims.iter().enumerate().map(one).collect());
+        Port { name: name.to_string(), dtype, dims }
+    }
+}
+
+impl std::fmt::Display for Port {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.dtype {
+            Some(dtype) => write!(f, "{dtype}")?,
+            None => write!(f, "?")?,
+        }
+        let Some(dims) = &self.dims else { return write!(f, "[...]") };
+        let text = |dim: &PortDim| match dim {
+            PortDim::Known(n) => n.to_string(),
+            PortDim::Open(name) => name.clone(),
+        };
+        write!(f, "[{}]", dims.iter().map(text).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl ModelData {
+    /// An initializer.
+    pub fn weight(&self, name: &str) -> Result<Option<Tensor>> {
+        let Some(at) = self.places.get(name) else { return Ok(None) };
+        let mut weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tensor) = weights.get(name) {
+            return Ok(Some(tensor.clone()));
+        }
+        let tensor = self.file.tensor(&self.message.graph.initializers[*at])?;
+        weights.insert(name.to_string(), tensor.clone());
+        Ok(Some(tensor))
+    }
+
+    /// The function of the model that an op is.
+    pub fn function(&self, domain: &str, op: &str) -> Option<&FunctionMessage> {
+        let all = self.message.functions.iter();
+        all.map(|function| &**function)
+            .find(|function| function.name == op && function.domain == domain)
+    }
+
+    /// Whether a node from there on, or the outputs, read a value.
+    pub fn is_live(&self, name: &str, from: usize) -> bool {
+        let last_use = self.last_use.get_or_init(|| last_uses(&self.message.graph));
+        last_use.get(name).is_some_and(|last| *last >= from)
+    }
+}
+
+impl Model {
+    /// What it takes, in order.
+    pub fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    /// What it gives, in order.
+    pub fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    /// How many nodes its graph has.
+    pub fn nodes(&self) -> usize {
+        self.data.message.graph.nodes.len()
+    }
+
+    /// The program that wrote it.
+    pub fn producer(&self) -> &str {
+        &self.data.message.producer
+    }
+
+    /// The version of each domain's ops; that of the standard ones has no name.
+    pub fn opsets(&self) -> &[(String, i64)] {
+        &self.data.message.opsets
+    }
+
+    /// The weights: name, type as text, and bytes.
+    pub fn weights(&self) -> impl Iterator<Item = (&str, String, Bytes)> {
+        let one = |stored: &'_ StoredTensor| match self.data.file.ty(stored) {
+            Ok(ty) => (ty.to_string(), ty.bytes("onnx").unwrap_or(Bytes::ZERO)),
+            Err(_) => (format!("{}{:?}", dtype_name(stored.dtype), stored.dims), Bytes::ZERO),
+        };
+        let all = self.data.message.graph.initializers.iter();
+        all.map(move |stored| {
+            let (ty, bytes) = one(stored);
+            (stored.name.as_str(), ty, bytes)
+        })
+    }
+
+    /// Ops of the graph, and how often each stands in it.
+    pub fn ops(&self) -> Vec<(String, usize)> {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for node in &self.data.message.graph.nodes {
+            let dot = if node.domain.is_empty() { "" } else { "." };
+            *counts.entry(format!("{}{dot}{}", node.domain, node.op)).or_default() += 1;
+        }
+        let mut all: Vec<(String, usize)> = counts.into_iter().collect();
+        all.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        all
+    }
+
+    /// Bytes that a call may hold, its inputs and results among them. A call that does not fit is refused before it starts.
+    ///
+    /// # Errors
+    /// Where that is no number of bytes, or 0.
+    pub fn budget<B>(mut self, bytes: B) -> Result<Model>
+    where
+        B: TryInto<Bytes>,
+        Error: From<B::Error>,
+    {
+        let bytes: Bytes = bytes.try_into()?;
+        if bytes.is_zero() {
+            let help = "give the bytes that a call may hold, such as \"512MiB\"";
+            return Err(tonnage_core::error::bad_argument("budget", "a budget of 0 bytes", help));
+        }
+        self.segments = Segments::new(self.data.clone()).budget(bytes);
+        Ok(self)
+    }
+
+    /// Types of the inputs, with open lengths bound by name, to plan with.
+    ///
+    /// # Errors
+    /// Where a length stays open, a name is none of the model's, or an input's type is not known.
+    pub fn specs(&self, lengths: &[(&str, usize)]) -> Result<Vec<Tensor>> {
+        let path = &self.data.file.path;
+        let open = self.open();
+        if let Some((name, _)) = lengths.iter().find(|(name, _)| !open.iter().any(|o| o == name)) {
+            let what = format!("has no open length `{name}`");
+            let help = match open.is_empty() {
+                true => "all of its lengths are known".to_string(),
+                false => format!("it has {}", open.join(", ")),
+            };
+            return Err(bad_file(path, what, &help));
+        }
+        let mut specs = Vec::new();
+        for port in &self.inputs {
+            let (Some(dtype), Some(dims)) = (port.dtype, &port.dims) else {
+                let what =
+                    format!("input `{}`: the file does not say its dtype and lengths", port.name);
+                return Err(bad_file(path, what, "call it with data"));
+            };
+            let mut sizes = Vec::new();
+            for dim in dims {
+                sizes.push(match dim {
+                    PortDim::Known(n) => *n,
+                    PortDim::Open(name) => match lengths.iter().find(|(bound, _)| bound == name) {
+                        Some((_, n)) => *n,
+                        None => {
+                            let what =
+                                format!("input `{}` is {port}, and `{name}` is open", port.name);
+                            return Err(bad_file(path, what, "say how long it is"));
+                        }
+                    },
+                });
+            }
+            specs.push(Tensor::spec(dtype, sizes.as_slice()));
+        }
+        Ok(specs)
+    }
+
+    /// Names of open lengths, in the order of the inputs.
+    pub fn open(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for dim in self.inputs.iter().filter_map(|port| port.dims.as_ref()).flatten() {
+            if let PortDim::Open(name) = dim
+                && !names.contains(name)
+            {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+
+    /// What a call with such inputs would take: see [`tonnage::Function::plan`]. Values of inputs do not matter unless they decide sizes: then
+    /// give a tensor for a spec.
+    ///
+    /// # Errors
+    /// Where an op is not supported, or data decide sizes; the error names the node.
+    pub fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>> {
+        self.segments.plan(self.named(inputs.iter().map(Value::from).collect())?)
+    }
+
+    /// What less memory costs for a call with such inputs.
+    ///
+    /// # Errors
+    /// As [`Model::plan`].
+    pub fn prices(&self, inputs: &[Tensor]) -> Result<Vec<Price>> {
+        self.segments.prices(self.named(inputs.iter().map(Value::from).collect())?)
+    }
+
+    /// The largest length of a name with which a call fits into a budget, the others bound; 0 where not even 1 does.
+    ///
+    /// # Errors
+    /// As [`Model::specs`] and [`Model::plan`].
+    pub fn max_batch(&self, name: &str, lengths: &[(&str, usize)], budget: Bytes) -> Result<usize> {
+        let fits = |n: usize| -> Result<bool> {
+            let mut bound = lengths.to_vec();
+            bound.push((name, n));
+            let inputs = self.named(self.specs(&bound)?.iter().map(Value::from).collect())?;
+            self.segments.fits(inputs, budget)
+        };
+        if !fits(1)? {
+            return Ok(0);
+        }
+        let (mut fit, mut over) = (1usize, 2usize);
+        while fits(over)? {
+            (fit, over) = (over, over.saturating_mul(2));
+        }
+        while over - fit > 1 {
+            let middle = fit + (over - fit) / 2;
+            match fits(middle)? {
+                true => fit = middle,
+                false => over = middle,
+            }
+        }
+        Ok(fit)
+    }
+
+    /// Runs it on inputs, in order.
+    ///
+    /// # Errors
+    /// Where an input is of another type, an op is not supported, or it does not fit into the budget.
+    pub fn call<V: Into<Value>>(&self, inputs: impl IntoIterator<Item = V>) -> Result<Vec<Value>> {
+        let inputs = self.named(inputs.into_iter().map(Into::into).collect())?;
+        let outputs: Vec<&str> = self.outputs.iter().map(|port| port.name.as_str()).collect();
+        self.segments.call(inputs, &outputs)
+    }
+
+    /// What each planned segment of the last call took, beside what was predicted; nodes that ran op by op are not among them.
+    pub fn last_run(&self) -> Vec<Ran> {
+        self.segments.last_run()
+    }
+
+    /// Whether all inputs are of dtypes that tensors have.
+    ///
+    /// # Errors
+    /// Names the first input that is not, and its dtype.
+    pub fn check(&self) -> Result<()> {
+        for value in &self.data.message.graph.inputs {
+            if let ValueType::Tensor(number, _) = value.ty
+                && number != 0
+                && dtype_of(number).is_none()
+            {
+                let what = format!("input `{}` is of dtype {}", value.name, dtype_name(number));
+                return Err(bad_file(&self.data.file.path, what, "such tensors are not supported"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Inputs by name, of the types that the file says.
+    fn named(&self, inputs: Vec<Value>) -> Result<Vec<(String, Value)>> {
+        self.check()?;
+        let path = &self.data.file.path;
+        if inputs.len() != self.inputs.len() {
+            let what = format!("takes {} inputs, and got {}", self.inputs.len(), inputs.len());
+            let names: Vec<&str> = self.inputs.iter().map(|port| port.name.as_str()).collect();
+            return Err(bad_file(path, what, &format!("give {}", names.join(", "))));
+        }
+        let mut bound: Vec<(&str, usize)> = Vec::new();
+        for (port, value) in self.inputs.iter().zip(&inputs) {
+            let Value::Tensor(tensor) = value else { continue };
+            check(port, &tensor.ty(), &mut bound).map_err(|what| {
+                let what =
+                    format!("input `{}` is {port}, and got {}{what}", port.name, tensor.ty());
+                bad_file(path, what, "give a tensor of that type")
+            })?;
+        }
+        let names = self.inputs.iter().map(|port| port.name.clone());
+        Ok(names.zip(inputs).collect())
+    }
+}
+
+/// Whether a tensor is of a port's type, and of the lengths that others have bound.
+fn check<'p>(
+    port: &'p Port,
+    ty: &TensorType,
+    bound: &mut Vec<(&'p str, usize)>,
+) -> std::result::Result<(), String> {
+    if port.dtype.is_some_and(|dtype| dtype != ty.dtype) {
+        return Err(String::new());
+    }
+    let (Some(dims), Some(sizes)) = (&port.dims, ty.shape.sizes()) else { return Ok(()) };
+    if dims.len() != sizes.len() {
+        return Err(String::new());
+    }
+    for (dim, size) in dims.iter().zip(sizes) {
+        match dim {
+            PortDim::Known(n) if *n != size => return Err(String::new()),
+            PortDim::Known(_) => {}
+            PortDim::Open(name) => match bound.iter().find(|(known, _)| known == name) {
+                Some((_, n)) if *n != size => {
+                    return Err(format!(", where `{name}` is {n} elsewhere"));
+                }
+                Some(_) => {}
+                None => bound.push((name, size)),
+            },
+        }
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Model({}, {} nodes)", self.data.file.path.display(), self.nodes())
+    }
+}

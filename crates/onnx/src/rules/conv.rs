@@ -1,0 +1,186 @@
+//! Convolutions, and what is made of them.
+
+use tonnage::{Conv, Elementwise, PadMode, Padding, Result, Tensor, concat};
+
+use super::Rule;
+use super::windows::{Windows, channels_first, channels_last, per_axis};
+use crate::call::{Call, one};
+use crate::value::Value;
+
+/// The rule of an op of this family.
+pub fn find(op: &str) -> Option<Rule> {
+    Some(match op {
+        "Conv" => |c| one(convolved(c, &c.x(0)?, &c.x(1)?, c.maybe(2)?)?),
+        "ConvTranspose" => transposed,
+        "CausalConvWithState" => causal,
+        "Col2Im" => col2im,
+        _ => return None,
+    })
+}
+
+/// Filters `[out, in, ...]` as tensor methods take them, `[..., in, out]`.
+fn filters(w: &Tensor) -> Result<Tensor> {
+    let mut order: Vec<i64> = (2..w.rank() as i64).collect();
+    order.extend([1, 0]);
+    w.transpose(&order)
+}
+
+fn laid(c: &Call, x: &Tensor, w: &Tensor, how: &Conv) -> Result<Tensor> {
+    match x.rank() {
+        3 => x.conv1d(w, how),
+        4 => x.conv2d(w, how),
+        5 => x.conv3d(w, how),
+        rank => Err(c.refuse(format!("a convolution over {} axes", rank.saturating_sub(2)))),
+    }
+}
+
+/// A convolution by the node's attributes.
+pub fn convolved(c: &Call, x: &Tensor, w: &Tensor, bias: Option<Tensor>) -> Result<Tensor> {
+    let (image, filter) = (c.sizes(x)?, c.sizes(w)?);
+    if image.len() != filter.len() || image.len() < 3 {
+        return Err(c.refuse(format!("an image of {} and filters of {}", x.shape(), w.shape())));
+    }
+    let windows = Windows::of(c, &image[2..], filter[2..].to_vec())?;
+    let how = Conv::valid()
+        .stride(&windows.stride[..])
+        .dilation(&windows.dilation[..])
+        .padding(windows.padding())
+        .groups(c.length(c.int("group", 1)?)?);
+    let made = laid(c, &channels_last(x)?, &filters(w)?, &how)?;
+    let made = match bias {
+        Some(bias) => made.add(&bias)?,
+        None => made,
+    };
+    channels_first(&made)
+}
+
+fn transposed(c: &Call) -> Result<Vec<Value>> {
+    let (x, w) = (c.x(0)?, c.x(1)?);
+    let (image, filter) = (c.sizes(&x)?, c.sizes(&w)?);
+    let axes = image.len().saturating_sub(2);
+    if image.len() != filter.len() || !(1..=3).contains(&axes) {
+        return Err(c.refuse(format!("a convolution over {axes} axes")));
+    }
+    let (stride, dilation) = (per_axis(c, "strides", axes, 1)?, per_axis(c, "dilations", axes, 1)?);
+    let more = per_axis(c, "output_padding", axes, 0)?;
+    let given = per_axis(c, "pads", 2 * axes, 0)?;
+    let by = c.text("auto_pad", "NOTSET")?;
+    let asked = c.ints("output_shape")?;
+    let (mut lengths, mut pads, mut behind) = (Vec::new(), Vec::new(), vec![[0, 0]; axes + 2]);
+    for at in 0..axes {
+        let reach = (filter[2 + at].max(1) - 1) * dilation[at] + 1;
+        let full = stride[at] * (image[2 + at].max(1) - 1) + reach;
+        let asked = match (&asked, by.as_str()) {
+            (Some(asked), _) => {
+                let from = asked.len().saturating_sub(axes);
+                Some(c.length(asked.get(from + at).copied().unwrap_or(0))?)
+            }
+            (None, "SAME_UPPER" | "SAME_LOWER") => Some(image[2 + at] * stride[at]),
+            _ => None,
+        };
+        let pad = match asked {
+            None if by == "VALID" => [0, 0],
+            None => [given[at], given[at + axes]],
+            Some(to) => {
+                let total = (full + more[at]).saturating_sub(to);
+                match by.as_str() {
+                    "SAME_UPPER" => [total / 2, total - total / 2],
+                    _ => [total - total / 2, total / 2],
+                }
+            }
+        };
+        let length = match asked {
+            Some(to) => to,
+            None => (full + more[at]).saturating_sub(pad[0] + pad[1]),
+        };
+        // Where the result goes on behind the last window there are zeros.
+        let reached = full.saturating_sub(pad[0] + pad[1]);
+        let covered = length.min(reached + stride[at] - 1);
+        behind[1 + at] = [0, length - covered];
+        lengths.push(covered);
+        pads.push(pad);
+    }
+    let how = Conv::valid()
+        .stride(&stride[..])
+        .dilation(&dilation[..])
+        .padding(Padding::Of(pads.into_iter().collect()))
+        .groups(c.length(c.int("group", 1)?)?)
+        .lengths(&lengths[..]);
+    let (x, w) = (channels_last(&x)?, filters(&w)?);
+    let mut made = match axes {
+        1 => x.conv1d_transpose(&w, &how)?,
+        2 => x.conv2d_transpose(&w, &how)?,
+        _ => x.conv3d_transpose(&w, &how)?,
+    };
+    if behind.iter().any(|pair| *pair != [0, 0]) {
+        made = made.pad(&behind, PadMode::Constant(0.0.into()))?;
+    }
+    if let Some(bias) = c.maybe(2)? {
+        made = made.add(&bias)?;
+    }
+    one(channels_first(&made)?)
+}
+
+/// A depthwise convolution of what came before and what comes now; the end of both is the next state.
+fn causal(c: &Call) -> Result<Vec<Value>> {
+    let (x, w) = (c.x(0)?, c.x(1)?);
+    let (image, filter) = (c.sizes(&x)?, c.sizes(&w)?);
+    let [batch, channels, _] = image[..] else {
+        return Err(c.refuse(format!("an input of {}", x.shape())));
+    };
+    let before = filter.last().copied().unwrap_or(1).max(1) - 1;
+    let state = match c.maybe(3)? {
+        Some(state) => state,
+        None => tonnage::full(0, x.dtype(), [batch, channels, before])?,
+    };
+    let joined = concat(&[&state, &x], 2)?;
+    let how = Conv::valid().groups(channels);
+    let mut made = channels_last(&joined)?.conv1d(&filters(&w)?, &how)?;
+    if let Some(bias) = c.maybe(2)? {
+        made = made.add(&bias)?;
+    }
+    made = match c.text("activation", "none")?.as_str() {
+        "none" => made,
+        "silu" | "swish" => made.silu()?,
+        other => return Err(c.refuse(format!("the activation `{other}`"))),
+    };
+    let length = c.sizes(&joined)?[2] as i64;
+    let next = joined.slice(&[
+        tonnage::Part::ALL,
+        tonnage::Part::ALL,
+        (length - before as i64..length).into(),
+    ])?;
+    Ok(vec![channels_first(&made)?.into(), next.into()])
+}
+
+/// Columns of windows added up where they overlap: a transposed convolution by filters that are one at one place each.
+fn col2im(c: &Call) -> Result<Vec<Value>> {
+    let (x, image, block) = (c.x(0)?, c.numbers(1)?, c.numbers(2)?);
+    let axes = image.len();
+    let (image, block): (Vec<usize>, Vec<usize>) =
+        (image.iter().map(|n| *n as usize).collect(), block.iter().map(|n| *n as usize).collect());
+    let windows = Windows::of(c, &image, block.clone())?;
+    let sizes = c.sizes(&x)?;
+    let taps: usize = block.iter().product();
+    let channels = sizes[1] / taps.max(1);
+    let mut to = vec![sizes[0] * channels, taps];
+    to.extend(&windows.counts);
+    let columns = channels_last(&x.reshape([sizes[0] * channels, taps, sizes[2]])?.reshape(to)?)?;
+    let mut shape = block;
+    shape.extend([1, taps]);
+    let filter = tonnage::eye(taps, x.dtype())?.reshape(shape)?;
+    let how = Conv::valid()
+        .stride(&windows.stride[..])
+        .dilation(&windows.dilation[..])
+        .padding(windows.padding())
+        .lengths(&image[..]);
+    let made = match axes {
+        1 => columns.conv1d_transpose(&filter, &how)?,
+        2 => columns.conv2d_transpose(&filter, &how)?,
+        3 => columns.conv3d_transpose(&filter, &how)?,
+        _ => return Err(c.refuse(format!("an image of {axes} axes"))),
+    };
+    let mut to = vec![sizes[0], channels];
+    to.extend(&image);
+    one(made.reshape(to)?)
+}

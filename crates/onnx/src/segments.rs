@@ -1,0 +1,408 @@
+//! A model as planned functions: one where no number decides a size, otherwise several, each planned when the numbers that it needs are known.
+//!
+//! A segment is traced from a node on, with everything that is alive there as arguments. Where a rule needs the numbers of an argument, the trace is made
+//! anew for those numbers; where it needs those of a value in between, the segment ends before that node. A node that needs numbers of its own
+//! making (a loop until something holds) is run op by op.
+//!
+//! Decision: `docs/decisions/onnx-import-is-a-trace.md`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tonnage::{
+    Bytes, DType, Elementwise, Function, Plan, Price, Ran, Result, Tensor, TensorType, bind,
+    function,
+};
+
+use crate::import::{Importer, Need, Scope};
+use crate::model::ModelData;
+use crate::value::Value;
+use crate::wire::bad_file;
+
+type Traced = Function<
+    Vec<Tensor>,
+    Vec<Tensor>,
+    Box<dyn Fn(Vec<Tensor>) -> Result<Vec<Tensor>> + Send + Sync>,
+>;
+
+/// Segments that are kept for each node that they may start at.
+const KEPT: usize = 8;
+
+/// Values by name; how many tensors each is, where it is a sequence.
+type Names = Vec<(String, Option<usize>)>;
+
+/// Nodes that are planned together.
+struct Segment {
+    /// Names of what is alive where it starts.
+    names: Names,
+    /// Types of the arguments, in order.
+    types: Vec<TensorType>,
+    /// Arguments whose numbers it was made for.
+    known: Vec<(String, Vec<u64>)>,
+    function: Traced,
+    end: Ending,
+}
+
+/// How a segment ends.
+#[derive(Clone, Default)]
+struct Ending {
+    /// The node that comes next.
+    next: usize,
+    /// What the function gives.
+    results: Names,
+    /// What was known when it was traced.
+    constants: Vec<(String, Value)>,
+    /// Argument whose numbers it cannot be traced without.
+    needs: Option<String>,
+}
+
+/// The functions of a model.
+pub struct Segments {
+    data: Arc<ModelData>,
+    budget: Option<Bytes>,
+    made: Mutex<HashMap<usize, Vec<Arc<Segment>>>>,
+    /// What the segments of the last call took.
+    ran: Mutex<Vec<Ran>>,
+}
+
+/// What follows at a node.
+enum Next {
+    Planned(Arc<Segment>),
+    /// The node by itself, op by op.
+    Alone,
+}
+
+/// What is alive between two segments.
+type Alive = Vec<(String, Value)>;
+
+impl Segments {
+    /// None yet.
+    pub fn new(data: Arc<ModelData>) -> Segments {
+        Segments { data, budget: None, made: Mutex::default(), ran: Mutex::default() }
+    }
+
+    /// With a budget for each.
+    pub fn budget(self, bytes: Bytes) -> Segments {
+        Segments { budget: Some(bytes), ..self }
+    }
+
+    /// Runs all of them.
+    pub fn call(&self, inputs: Alive, outputs: &[&str]) -> Result<Vec<Value>> {
+        let (mut alive, mut at) = (inputs, 0);
+        let mut ran = Vec::new();
+        while at < self.data.message.graph.nodes.len() {
+            match self.next(at, &alive)? {
+                Next::Planned(segment) => {
+                    at = segment.end.next;
+                    alive = self.run(&segment, alive)?;
+                    ran.extend(segment.function.last_run());
+                }
+                Next::Alone => {
+                    alive = self.alone(at, alive)?;
+                    at += 1;
+                }
+            }
+            alive.retain(|(name, _)| self.data.is_live(name, at));
+        }
+        *self.ran.lock().unwrap_or_else(PoisonError::into_inner) = ran;
+        outputs.iter().map(|name| self.output(name, &alive)).collect()
+    }
+
+    /// What each segment of the last call took.
+    pub fn last_run(&self) -> Vec<Ran> {
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn output(&self, name: &str, alive: &Alive) -> Result<Value> {
+        if let Some((_, value)) = alive.iter().find(|(found, _)| found == name) {
+            return Ok(value.clone());
+        }
+        match self.data.weight(name)? {
+            Some(weight) => Ok(Value::Tensor(weight)),
+            None => {
+                let what = format!("the output `{name}` is made by no node");
+                Err(bad_file(&self.data.file.path, what, "the file is damaged"))
+            }
+        }
+    }
+
+    fn run(&self, segment: &Segment, mut alive: Alive) -> Result<Alive> {
+        let end = &segment.end;
+        if !end.results.is_empty() {
+            let mut arguments = arguments(&alive);
+            let lives = |name: &str| self.data.is_live(name, end.next);
+            // What nobody reads any more is given up to the call.
+            alive.retain(|(name, _)| lives(name));
+            let mut made = segment.function.call(std::mem::take(&mut arguments))?.into_iter();
+            for (name, count) in &end.results {
+                let value = match count {
+                    None => made.next().map_or(Value::Absent, Value::Tensor),
+                    Some(n) => Value::Sequence(made.by_ref().take(*n).collect()),
+                };
+                alive.push((name.clone(), value));
+            }
+        }
+        alive.extend(end.constants.iter().cloned());
+        Ok(alive)
+    }
+
+    /// Runs one node op by op.
+    fn alone(&self, at: usize, alive: Alive) -> Result<Alive> {
+        let importer = Importer::new(&self.data);
+        let scope = Scope::new(None);
+        alive.into_iter().for_each(|(name, value)| scope.set(&name, value));
+        let message = &self.data.message;
+        importer.node(&message.graph.nodes[at], &scope, &message.opsets, &Vec::new())?;
+        Ok(scope.into_values().into_iter().collect())
+    }
+
+    /// The plan of the only segment.
+    pub fn plan(&self, inputs: Alive) -> Result<Arc<Plan>> {
+        let segment = self.only(&inputs)?;
+        segment.function.plan(&arguments(&inputs))
+    }
+
+    /// What less memory costs.
+    pub fn prices(&self, inputs: Alive) -> Result<Vec<Price>> {
+        let segment = self.only(&inputs)?;
+        segment.function.prices(&arguments(&inputs))
+    }
+
+    /// Whether a call fits into a budget.
+    pub fn fits(&self, inputs: Alive, budget: Bytes) -> Result<bool> {
+        let segments = Segments::new(self.data.clone()).budget(budget);
+        match segments.plan(inputs) {
+            Ok(_) => Ok(true),
+            Err(error) => match error.kind() {
+                tonnage::ErrorKind::OverBudget { .. } | tonnage::ErrorKind::NeverFits { .. } => {
+                    Ok(false)
+                }
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// The segment that is all of the model, without looking at a number that does not exist yet.
+    fn only(&self, inputs: &Alive) -> Result<Arc<Segment>> {
+        let (nodes, path) = (&self.data.message.graph.nodes, &self.data.file.path);
+        let stopped = |at: usize| {
+            let node = &nodes[at];
+            let what = format!(
+                "node `{}` ({}): numbers that are only known when it runs decide sizes",
+                node.name, node.op
+            );
+            bad_file(path, what, "call it with data, or plan it with the tensors that decide")
+        };
+        match self.next(0, inputs)? {
+            Next::Planned(segment) if segment.end.next >= nodes.len() => Ok(segment),
+            Next::Planned(segment) => Err(stopped(segment.end.next)),
+            Next::Alone => Err(stopped(0)),
+        }
+    }
+
+    /// What follows at a node, made now where it was not yet.
+    fn next(&self, at: usize, alive: &Alive) -> Result<Next> {
+        let types: Vec<TensorType> = arguments(alive).iter().map(Tensor::ty).collect();
+        let names = names(alive);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = made.entry(at).or_default();
+        for segment in kept.iter() {
+            if segment.names == names && segment.types == types && segment.is_for(alive)? {
+                return Ok(Next::Planned(segment.clone()));
+            }
+        }
+        let mut known: Vec<String> = Vec::new();
+        loop {
+            match self.trace(at, alive, &known, &types)? {
+                None => return Ok(Next::Alone),
+                Some(segment) => match &segment.end.needs {
+                    Some(name) => known.push(name.clone()),
+                    None => {
+                        let segment = Arc::new(segment);
+                        if kept.len() >= KEPT {
+                            kept.remove(0);
+                        }
+                        kept.push(segment.clone());
+                        return Ok(Next::Planned(segment));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Traces from a node on. None where that node has to run by itself.
+    fn trace(
+        &self,
+        at: usize,
+        alive: &Alive,
+        known: &[String],
+        types: &[TensorType],
+    ) -> Result<Option<Segment>> {
+        let ending: Arc<Mutex<Option<Ending>>> = Arc::default();
+        let mut numbers = Vec::new();
+        let mut fixed: Vec<(String, Value)> = Vec::new();
+        let absent = alive.iter().filter(|(_, value)| matches!(value, Value::Absent));
+        fixed.extend(absent.cloned());
+        for (name, value) in alive.iter().filter(|(name, _)| known.contains(name)) {
+            numbers.push((name.clone(), bits(value)?));
+            fixed.push((name.clone(), value.clone()));
+        }
+        let body = Body { data: self.data.clone(), start: at, names: names(alive), fixed };
+        let told = ending.clone();
+        let body: Box<dyn Fn(Vec<Tensor>) -> Result<Vec<Tensor>> + Send + Sync> =
+            Box::new(move |given| {
+                let (results, ending) = body.run(given)?;
+                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(ending);
+                Ok(results)
+            });
+        let mut function: Traced = function(body);
+        if let Some(budget) = self.budget {
+            function = function.budget(budget)?;
+        }
+        let arguments = arguments(alive);
+        function.concrete(&arguments)?;
+        let ending =
+            ending.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+        if ending.needs.is_none() && ending.next == at && at < self.data.message.graph.nodes.len() {
+            return Ok(None);
+        }
+        // What was given for its numbers, and has none, decides sizes.
+        if let Some(name) = &ending.needs
+            && alive.iter().any(|(found, value)| found == name && has_no_values(value))
+        {
+            let node = &self.data.message.graph.nodes[ending.next];
+            let what =
+                format!("node `{}` ({}): the numbers of `{name}` decide sizes", node.name, node.op);
+            return Err(bad_file(
+                &self.data.file.path,
+                what,
+                "give a tensor for it, not its type alone",
+            ));
+        }
+        let (names, types) = (names(alive), types.to_vec());
+        Ok(Some(Segment { names, types, known: numbers, function, end: ending }))
+    }
+}
+
+impl Segment {
+    /// Whether it was made for such numbers.
+    fn is_for(&self, alive: &Alive) -> Result<bool> {
+        for (name, numbers) in &self.known {
+            let Some((_, value)) = alive.iter().find(|(found, _)| found == name) else {
+                return Ok(false);
+            };
+            if has_no_values(value) || bits(value)? != *numbers {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// What is traced.
+struct Body {
+    data: Arc<ModelData>,
+    start: usize,
+    names: Names,
+    fixed: Vec<(String, Value)>,
+}
+
+impl Body {
+    fn run(&self, given: Vec<Tensor>) -> Result<(Vec<Tensor>, Ending)> {
+        let importer = Importer::new(&self.data);
+        let message = &self.data.message;
+        let scope = Scope::new(None);
+        let mut given = given.into_iter();
+        for (name, count) in &self.names {
+            let value = match count {
+                None => given.next().map_or(Value::Absent, Value::Tensor),
+                Some(n) => Value::Sequence(given.by_ref().take(*n).collect()),
+            };
+            scope.set(name, value);
+        }
+        self.fixed.iter().for_each(|(name, value)| scope.set(name, value.clone()));
+        let mut next = message.graph.nodes.len();
+        for (at, node) in message.graph.nodes.iter().enumerate().skip(self.start) {
+            let ran = importer.node(node, &scope, &message.opsets, &Vec::new());
+            match (ran, importer.take_need()) {
+                (Ok(()), _) => {}
+                (Err(_), Some(Need::Numbers(name)))
+                    if self.names.iter().any(|(own, _)| *own == name) && !self.is_fixed(&name) =>
+                {
+                    return Ok((
+                        Vec::new(),
+                        Ending { next: at, needs: Some(name), ..Ending::default() },
+                    ));
+                }
+                (Err(_), Some(_)) => {
+                    next = at;
+                    break;
+                }
+                (Err(error), None) => return Err(error),
+            }
+            // Sizes that the data decide are numbers for what comes behind.
+            let open = |name: &String| scope.get(name).is_some_and(|value| is_open(&value));
+            if node.outputs.iter().any(open) {
+                next = at + 1;
+                break;
+            }
+        }
+        let (mut results, mut ending) = (Vec::new(), Ending { next, ..Ending::default() });
+        let mut values: Vec<(String, Value)> = scope.into_values().into_iter().collect();
+        values.sort_by(|a, b| a.0.cmp(&b.0));
+        for (name, value) in values {
+            let is_argument = self.names.iter().any(|(own, _)| *own == name);
+            if is_argument || !self.data.is_live(&name, next) {
+                continue;
+            }
+            if value.is_known() {
+                ending.constants.push((name, value));
+                continue;
+            }
+            let count = matches!(value, Value::Sequence(_)).then_some(value.tensors().len());
+            results.extend(value.tensors().iter().cloned());
+            ending.results.push((name, count));
+        }
+        Ok((results, ending))
+    }
+
+    fn is_fixed(&self, name: &str) -> bool {
+        self.fixed.iter().any(|(fixed, _)| fixed == name)
+    }
+}
+
+fn is_open(value: &Value) -> bool {
+    value.tensors().iter().any(|tensor| tensor.shape().sizes().is_none())
+}
+
+fn has_no_values(value: &Value) -> bool {
+    value.tensors().iter().any(|tensor| bind::array(tensor, "onnx").is_err())
+}
+
+fn names(alive: &Alive) -> Names {
+    let count =
+        |value: &Value| matches!(value, Value::Sequence(_)).then_some(value.tensors().len());
+    let all = alive.iter().filter(|(_, value)| !matches!(value, Value::Absent));
+    all.map(|(name, value)| (name.clone(), count(value))).collect()
+}
+
+fn arguments(alive: &Alive) -> Vec<Tensor> {
+    alive.iter().flat_map(|(_, value)| value.tensors().iter().cloned()).collect()
+}
+
+/// The numbers of a value, to be compared.
+fn bits(value: &Value) -> Result<Vec<u64>> {
+    let mut all = Vec::new();
+    for tensor in value.tensors() {
+        match tensor.dtype() {
+            DType::U64 => all.extend(tensor.to_vec::<u64>()?),
+            dtype if dtype.is_float() => {
+                all.extend(tensor.cast(DType::F64)?.to_vec::<f64>()?.into_iter().map(f64::to_bits));
+            }
+            _ => {
+                all.extend(tensor.cast(DType::I64)?.to_vec::<i64>()?.into_iter().map(|n| n as u64))
+            }
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,6 @@
+//! Models of files: what they give, what they take, and what is refused.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod bad;
+mod calls;
+mod write;
