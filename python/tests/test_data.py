@@ -138,6 +138,34 @@ def test_errors_of_functions_and_generators_reach_who_asks():
         values(Dataset.from_generator(undecodable, output_signature=tf.TensorSpec([], tf.int32)))
 
 
+class Own(Exception):
+    pass
+
+
+FAILING = {
+    "no tensor": ([object()], tf.errors.DTypeError),
+    "sparse": ([tf.sparse.from_dense([0.0, 1.0])], tf.errors.DTypeError),
+    "an error of its own": ([Own()], Own),
+    "an interrupt": ([KeyboardInterrupt()], KeyboardInterrupt),
+}
+
+
+@pytest.mark.parametrize("ask", [lambda data: data.element_spec, lambda data: next(iter(data)), list, lambda data: next(iter(data.batch(2)))])
+@pytest.mark.parametrize("case", FAILING)
+def test_what_a_generator_raises_is_what_is_raised(case, ask):
+    """Also where the pass is given up as the error is on its way: the generator is told, in Python."""
+    items, error = FAILING[case]
+
+    def numbers():
+        for item in items:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    with pytest.raises(error):
+        ask(Dataset.from_generator(numbers, output_types=tf.float32))
+
+
 def test_generators_start_anew_at_each_pass():
     def numbers(n):
         for i in range(n):
