@@ -114,6 +114,20 @@ def test_prefetch_gives_the_same_and_its_thread_ends_with_the_pass():
     assert not [t for t in threading.enumerate() if t.name == "tonnage-prefetch"]
 
 
+def test_what_is_ahead_already_is_not_held_once_more():
+    def mapped(**options):
+        return Dataset.range(16).batch(4).map(lambda x: x * 2, **options)
+
+    parallel, expected = mapped(num_parallel_calls=2), values(mapped())
+    assert parallel.prefetch(tf.data.AUTOTUNE) is parallel
+    assert values(parallel) == expected
+    # A number is a number, and what one thread makes as it is asked for is not ahead.
+    for data in (parallel, mapped(), parallel.map(lambda x: x)):
+        assert data.prefetch(3) is not data and values(data.prefetch(3)) == expected
+        ahead = data.prefetch(tf.data.AUTOTUNE)
+        assert (ahead is data) == (data is parallel) and values(ahead) == expected
+
+
 def test_errors_of_functions_and_generators_reach_who_asks():
     def broken():
         yield 1
