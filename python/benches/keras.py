@@ -9,6 +9,8 @@ Three ways run the same programs with ``model.fit``, in processes of their own t
 within one round. Memory is what the process holds at its most from the import on, less what it held then, the arrays that are
 trained on, and the state: variables of the model and of the optimizer. ``--divide`` makes widths and batches smaller, to try the program out.
 ``--import`` measures imports alone. ``--steady`` predicts 100,000 times, then builds and drops 1,000 models, and prints what is resident on the way.
+
+Decision: ``docs/decisions/own-keras-stays.md``.
 """
 
 import argparse
