@@ -114,6 +114,20 @@ def test_prefetch_gives_the_same_and_its_thread_ends_with_the_pass():
     assert not [t for t in threading.enumerate() if t.name == "tonnage-prefetch"]
 
 
+def test_what_is_ahead_already_is_not_held_once_more():
+    def mapped(**options):
+        return Dataset.range(16).batch(4).map(lambda x: x * 2, **options)
+
+    parallel, expected = mapped(num_parallel_calls=2), values(mapped())
+    assert parallel.prefetch(tf.data.AUTOTUNE) is parallel
+    assert values(parallel) == expected
+    # A number is a number, and what one thread makes as it is asked for is not ahead.
+    for data in (parallel, mapped(), parallel.map(lambda x: x)):
+        assert data.prefetch(3) is not data and values(data.prefetch(3)) == expected
+        ahead = data.prefetch(tf.data.AUTOTUNE)
+        assert (ahead is data) == (data is parallel) and values(ahead) == expected
+
+
 def test_errors_of_functions_and_generators_reach_who_asks():
     def broken():
         yield 1
@@ -136,6 +150,34 @@ def test_errors_of_functions_and_generators_reach_who_asks():
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="UnicodeDecodeError"):
         values(Dataset.from_generator(undecodable, output_signature=tf.TensorSpec([], tf.int32)))
+
+
+class Own(Exception):
+    pass
+
+
+FAILING = {
+    "no tensor": ([object()], tf.errors.DTypeError),
+    "sparse": ([tf.sparse.from_dense([0.0, 1.0])], tf.errors.DTypeError),
+    "an error of its own": ([Own()], Own),
+    "an interrupt": ([KeyboardInterrupt()], KeyboardInterrupt),
+}
+
+
+@pytest.mark.parametrize("ask", [lambda data: data.element_spec, lambda data: next(iter(data)), list, lambda data: next(iter(data.batch(2)))])
+@pytest.mark.parametrize("case", FAILING)
+def test_what_a_generator_raises_is_what_is_raised(case, ask):
+    """Also where the pass is given up as the error is on its way: the generator is told, in Python."""
+    items, error = FAILING[case]
+
+    def numbers():
+        for item in items:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    with pytest.raises(error):
+        ask(Dataset.from_generator(numbers, output_types=tf.float32))
 
 
 def test_generators_start_anew_at_each_pass():

@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+import tonnage
+
 FOLDER = os.environ.get("TONNAGE_DOCUMENTS")
 
 
@@ -47,3 +49,16 @@ def test_a_documents_program_runs_as_it_was_meant(program, tmp_path):
     if "get_memory_info" in program:
         assert re.fullmatch(r"\{'current': \d+, 'peak': \d+\}", lines[0])
     assert int(peak.split()[1]) < 64  # MiB, NumPy among them
+
+
+@pytest.mark.skipif(not FOLDER, reason="TONNAGE_DOCUMENTS names no folder")
+@pytest.mark.parametrize("program", [p for p in programs() if "keras" in p.values[0]])
+def test_a_documents_program_that_uses_keras_runs_unchanged_with_keras_itself(program, tmp_path):
+    (tmp_path / "program.py").write_text(program)
+    variables = {**os.environ, "PYTHONPATH": str(pathlib.Path(tonnage.__file__).resolve().parents[1])}
+    variables.pop("KERAS_BACKEND", None)
+    made = subprocess.run([sys.executable, "-m", "tonnage", str(tmp_path / "program.py")], capture_output=True, text=True, timeout=120, env=variables)
+    if "Sequential([custom_layer])" in program:  # what is no layer, Keras refuses, on TensorFlow too
+        assert "Only instances of `keras.Layer` can be added to a Sequential model" in made.stderr
+    else:
+        assert made.returncode == 0, made.stderr

@@ -78,7 +78,7 @@ def value(rng):
 
 
 LARGE = (MemoryError, OverflowError, RecursionError)
-SKIPPED = {"after_fork", "end_callbacks", "set_package_folder", "set_error_classes", "set_sugar", "listen", "set_limit", "set_spill_folder",
+SKIPPED = {"after_fork", "end_callbacks", "pass_over_folder", "enter_layer", "leave_layer", "set_error_classes", "set_sugar", "listen", "set_limit", "set_spill_folder",
            "keep_in_files", "enter_budget", "leave_budget", "set_seed", "run_functions_eagerly", "while_loop", "call_eagerly", "host_callback", "enter_eager",
            "leave_eager", "set_threads", "check_numerics", "panic_for_tests"}
 

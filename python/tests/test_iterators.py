@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tonnage as tf
+from tonnage import _nest
 
 Dataset = tf.data.Dataset
 
@@ -146,8 +147,33 @@ def test_one_trace_serves_all_iterators_of_a_spec():
         assert [int(function(a, b)) for _ in range(3)] == [10 * (first + n) + n for n in range(3)]
     assert function.traces == 1
     assert int(function(a, a)) == 10 * (first + 3) + first + 4
+    assert function.traces == 2, "one iterator is not two"
     function(iter(Dataset.range(3, output_type="int32")), iter(Dataset.range(3, output_type="int32")))
-    assert function.traces == 2
+    assert function.traces == 3
+
+
+GIVEN = {
+    "twice": lambda it: (it, it),
+    "nested": lambda it: ({"a": it}, [it]),
+    "by name": lambda it: (it, it),
+    "another": lambda it: (it, iter(Dataset.range(100).batch(4))),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*runs op by op")
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("count", [7, 8, 20], ids=lambda n: f"{n} rows")
+def test_an_iterator_of_open_lengths_that_is_given_twice_gives_each_element_once(given, count):
+    """Whichever was called before: two iterators whose next elements are alike are another call."""
+    def total(a, b):
+        a, b = _nest.flatten((a, b))
+        return tf.reduce_sum(next(a)), tf.reduce_sum(next(b)), a is b
+
+    function = tf.function(total)
+    function(iter(Dataset.range(40).batch(4)), iter(Dataset.range(40).batch(4)))
+    eager, planned = (GIVEN[given](iter(Dataset.range(count).batch(4))) for _ in range(2))
+    made = function(planned[0], b=planned[1]) if given == "by name" else function(*planned)
+    assert [int(value) for value in made] == [int(value) for value in total(*eager)]
 
 
 def test_a_trace_holds_an_iterator_that_it_captured_and_none_that_was_passed():
@@ -486,3 +512,32 @@ def test_what_the_error_advises_works():
     for program in (before, inside):
         made = tf.function(program)(iter(SOURCES["rows"]()))
         np.testing.assert_array_equal(made, [0 + 2 + 4, 1 + 3 + 5], program.__name__)
+
+
+def test_an_optional_that_a_loop_fills_is_planned():
+    """Empty at first, by ``while_loop`` and by AutoGraph."""
+    def empty():
+        return tf.experimental.Optional.empty({"sum": tf.TensorSpec([], "int64")})
+
+    def by_hand(it):
+        def body(i, last, following):
+            last = tf.experimental.Optional.from_value({"sum": tf.reduce_sum(following.get_value())})
+            return i + 1, last, it.get_next_as_optional()
+
+        return tf.while_loop(lambda i, last, following: (i < 3) & following.has_value(), body, [0, empty(), it.get_next_as_optional()])[1]
+
+    def rewritten(it):
+        last = empty()
+        for _ in tf.range(3):
+            last = tf.experimental.Optional.from_value({"sum": tf.reduce_sum(next(it))})
+        return last
+
+    for step in [by_hand, rewritten]:
+        function = tf.function(step)
+        made = function(iter(Dataset.range(20).batch(4, drop_remainder=True)))
+        assert bool(made.has_value()) and int(made.get_value()["sum"]) == 8 + 9 + 10 + 11
+        assert function.last_run()["predicted"] == function.last_run()["used"]
+    none = tf.function(by_hand)(iter(Dataset.range(3).batch(4, drop_remainder=True)))
+    assert not bool(none.has_value())
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Optional has no value"):
+        none.get_value()

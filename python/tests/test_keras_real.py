@@ -70,7 +70,7 @@ with warnings.catch_warnings():
     warnings.filterwarnings("error", message=".*op by op.*")
     step(batch)
 ran = step.last_run()
-assert ran["predicted"] == ran["used"] > 0
+assert ran["predicted"] == ran["used"] > 0 and ran["spilled"] == 0
 """,
     "files hold what was saved": """
 import tempfile, pathlib
@@ -244,6 +244,141 @@ else:
 assert all(np.array_equal(v, b) for v, b in zip([*tight.variables, *tight.optimizer.variables], before))
 tight.fit(x, y, batch_size=512, verbose=0)
 """,
+    "a subclass that fit builds knows its shapes afterwards": """
+import pathlib, tempfile, tonnage
+class Inner(keras.layers.Layer):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.one, self.two = keras.layers.Dense(4, "relu"), keras.layers.Dense(4)
+    def call(self, x):
+        return self.two(self.one(x))
+@keras.saving.register_keras_serializable()
+class Own(keras.Model):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.inner, self.last = Inner(), keras.layers.Dense(2)
+    def call(self, x):
+        return self.last(self.inner(x["a"]) + x["b"]) if isinstance(x, dict) else self.last(self.inner(x))
+x, y = data(8, 3, 2)
+for given in (x, {"a": x, "b": x[:, :1]}):
+    model = Own()
+    model.compile("adam", "mse")
+    model.fit(given, y, batch_size=8, verbose=0)
+    assert model._build_shapes_dict and model.inner._build_shapes_dict, "as on TensorFlow"
+    assert tonnage.memory.plan(model, 8).peak == tonnage.memory.plan(model, (given, y)).peak > 0
+    assert tonnage.memory.plan(model, 16).peak > tonnage.memory.plan(model, 8).peak
+    path = pathlib.Path(tempfile.mkdtemp(), "own.keras")
+    model.save(path)
+    loaded = keras.models.load_model(path)
+    assert loaded.built
+    np.testing.assert_array_equal(loaded.predict(given, verbose=0), model.predict(given, verbose=0))
+""",
+    "several steps at a time are one plan with a loop": """
+from tonnage._as_tensorflow.models import _planned
+x, y = data(96, 3, 1)
+def fitted(steps):
+    keras.utils.set_random_seed(7)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(256, "relu"), keras.layers.Dropout(0.2), keras.layers.Dense(256), keras.layers.Dense(1)])
+    model.compile("adam", "mse", metrics=["mae"], steps_per_execution=steps)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*op by op.*")
+        history = model.fit(x, y, batch_size=16, epochs=2, verbose=0, shuffle=False).history
+    assert int(model.optimizer.iterations) == 12
+    [ran] = [f.last_run() for f in _planned(model.train_function) if f.last_run()]
+    assert ran["predicted"] == ran["used"], ran
+    state = sum(4 * int(np.prod(v.shape)) for v in [*model.variables, *model.optimizer.variables])
+    # A call that ends with an error leaves the state as it was: a loop, in which batches are asked for, works on a copy, and on one alone.
+    assert ran["obtained"] < (0.7 if steps == 1 else 1.7) * state, (steps, state, ran)
+    return history
+once = fitted(1)
+for steps in (2, 4):  # of 6, which 4 does not divide
+    assert fitted(steps) == once
+""",
+    "sparse rows": """
+import tonnage
+dense = np.zeros((6, 5), "float32")
+dense[[0, 2, 2, 5], [1, 0, 4, 3]] = [1, 2, 3, 4]
+x, y = tf.sparse.from_dense(dense), np.ones((6, 2), "float32")
+def made():
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential([keras.Input((5,), sparse=True), keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    return model
+model, other = made(), made()
+np.testing.assert_allclose(model.predict_on_batch(x), other.predict_on_batch(dense), rtol=1e-6)
+for _ in range(2):
+    np.testing.assert_allclose(model.train_on_batch(x, y), other.train_on_batch(dense, y), rtol=1e-5)
+np.testing.assert_allclose(model.weights[0], other.weights[0], rtol=1e-5)
+# Rows are not taken out of them.
+for refused, words in [(lambda: model.fit(x, y, verbose=0), "train_on_batch"), (lambda: model.predict(x, verbose=0), "predict_on_batch"),
+                       (lambda: model.fit(tf.data.Dataset.from_tensors((x, y)), verbose=0), "make it dense"),
+                       (lambda: model.fit(((x, y) for _ in range(2)), verbose=0), "SparseTensor")]:
+    try:
+        refused()
+    except (NotImplementedError, TypeError, ValueError) as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
+""",
+    "training with rows of embeddings is planned": """
+from tonnage._as_tensorflow.models import _planned
+tokens = rng.integers(0, 50, (32, 6)).astype("int32")
+targets = rng.normal(size=(32, 1)).astype("float32")
+for optimizer in ("sgd", "adam", "adamw", "nadam", "adamax", "ftrl", "lion"):
+    model = keras.Sequential([keras.Input((6,), dtype="int32"), keras.layers.Embedding(50, 8), keras.layers.GlobalAveragePooling1D(), keras.layers.Dense(1)])
+    model.compile(optimizer, "mse")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*op by op.*")
+        model.fit(tokens, targets, batch_size=16, verbose=0)
+    assert all(f.last_run()["predicted"] == f.last_run()["used"] for f in _planned(model.train_function) if f.last_run()), optimizer
+""",
+    "plans and reports say layers, and lines of the program": """
+import pathlib, tempfile, tonnage
+class Own(keras.Model):
+    def __init__(self):
+        super().__init__(name="own")
+        self.first, self.last = keras.layers.Dense(64, name="first"), keras.layers.Dense(2, name="last")
+    def call(self, x):
+        y = self.first(x)
+        return self.last(y)
+x, y = data(32, 16, 2)
+inputs = keras.Input((16,))
+functional = keras.Model(inputs, keras.layers.Dense(2, name="last")(keras.layers.Dense(64, "relu", name="first")(inputs)), name="functional")
+for model in (Own(), functional):
+    model.compile("adam", "mse")
+    plan = tonnage.memory.plan(model, (x, y))
+    layers = {step["layer"] for step in plan.steps()}
+    assert {model.name + "/first", model.name + "/last", model.optimizer.name} <= layers, layers
+    assert sum(size for layer, size in plan.by_layer() if "first" in layer.split("/")) > 64 * 16 * 4
+    lines = [step["source"] for step in plan.steps() if step["source"]]
+    assert lines and not [line for line in lines if "site-packages" in line], "of the program, not of Keras"
+    page = pathlib.Path(tempfile.mkdtemp(), "step.html")
+    tonnage.memory.report(page, model, (x, y))
+    assert model.name + "/first" in page.read_text() and "program.py" in page.read_text()
+model = Own()
+model.compile("adam", "mse")
+[line] = {step["source"] for step in tonnage.memory.plan(model, (x, y)).steps() if step["layer"] == "own/first" and step["op"] == "matmul"}
+assert pathlib.Path(__file__).read_text().splitlines()[int(line.rpartition(":")[2]) - 1].strip() == "y = self.first(x)"
+""",
+    "a summary has bytes": """
+import re, tonnage
+model = keras.Sequential([keras.Input((16,)), keras.layers.Dense(64, "relu", name="first"), keras.layers.Dense(2, name="last")])
+model.compile("adam", "mse")
+plain = tonnage.memory.summary(model)
+assert "first (Dense)" in plain and "4,352" in plain and "at the peak, " not in plain and "1,218, 4,872 bytes" in plain
+planned = tonnage.memory.summary(model, 32)
+assert f"{tonnage.memory.plan(model, 32).peak:,} bytes at the peak" in planned
+held = {line.split()[0]: int(line.split()[-1].replace(",", "")) for line in planned.splitlines() if "(Dense)" in line}
+assert held["first"] > 4352 and sum(held.values()) < tonnage.memory.plan(model, 32).peak
+state = sum(int(np.prod(v.shape)) * tf.as_dtype(v.dtype).size for v in model.optimizer.variables)
+assert f"state of the optimizer: {state:,} bytes" in planned
+try:
+    tonnage.memory.summary(keras.Sequential([keras.layers.Dense(2)]))
+except ValueError as error:
+    assert "is not built" in str(error)
+else:
+    raise AssertionError("nothing is known of it")
+""",
     "tf.keras is Keras": """
 from tensorflow.keras import layers
 import tensorflow.keras.optimizers as optimizers
@@ -274,6 +409,15 @@ def test_a_slice_of_the_tests_of_keras(monkeypatch):
     assert sum(outcome == "passed" for outcome, _ in made.values()) > 190
     assert {name: why for name, why in failed.items() if name not in known} == {}
     assert [name for name, (outcome, _) in made.items() if outcome == "passed" and name in known] == []
+
+
+def test_a_file_whose_process_ends_early_fails(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", PACKAGE)
+    file = tmp_path / "early_test.py"
+    file.write_text("import os\ndef test_first():\n    pass\ndef test_second():\n    os._exit(7)\n")
+    made = keras_suites.outcomes([file])
+    assert [why for outcome, why in made.values() if outcome == "failed"] == ["the process ended with 7"]
+    assert [name.rpartition("::")[2] for name, (outcome, _) in made.items() if outcome == "passed"] == ["test_first"]
 
 
 def test_every_failure_has_a_reason():

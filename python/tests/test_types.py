@@ -297,8 +297,8 @@ def refused(tmp_path_factory):
     files = [*(ROOT / "python" / "tonnage").rglob("*.pyi"), *test_guide.PROGRAMS, *pages(folder), *sorted(TYPED.glob("*.py"))]
     made = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file=", "--cache-dir", os.path.join(sys.prefix, "mypy"), "--check-untyped-defs",
-         # Lists that start empty, and names that are given a new meaning: these are not about the package.
-         "--disable-error-code=var-annotated", "--disable-error-code=no-redef", "--no-pretty", "--hide-error-context", "--no-error-summary", *map(str, files)],
+         # Lists that start empty, names that are given a new meaning, Keras, which has no types: these are not about the package.
+         "--disable-error-code=var-annotated", "--disable-error-code=no-redef", "--disable-error-code=import-untyped", "--no-pretty", "--hide-error-context", "--no-error-summary", *map(str, files)],
         capture_output=True, text=True, cwd=folder, env={**os.environ, "MYPYPATH": f"{ROOT / 'python'}{os.pathsep}{folder}"})
     assert made.returncode in (0, 1), made.stdout + made.stderr
     found = {path.resolve(): [] for path in files}

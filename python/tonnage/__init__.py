@@ -13,7 +13,7 @@ import os as _os
 
 from . import _tonnage as _t
 
-_t.set_package_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+_t.pass_over_folder(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_t.after_fork)
@@ -157,7 +157,8 @@ def __getattr__(name):
     if name in _LAZY:
         return importlib.import_module(_LAZY[name], __name__)
     if name in _FROM:
-        return getattr(importlib.import_module(_FROM[name], __name__), name)
+        found = globals()[name] = getattr(importlib.import_module(_FROM[name], __name__), name)
+        return found
     if name in _FROM_KERAS:
         return getattr(importlib.import_module(".keras.initializers", __name__), _FROM_KERAS[name])
     from ._missing import missing

@@ -99,7 +99,8 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
     start = _nest.map_structure(_as_tensor, start)
     if shape_invariants is not None:
         _check_invariants(_nest.flatten(start), _flat_shapes(shape_invariants))
-    if any(getattr(leaf, "is_shaped", True) is False for leaf in _nest.flatten(start)):
+    as_python = not _t.is_symbolic() and any(hasattr(leaf, "_changes_structure") for leaf in _nest.flatten(start))
+    if not as_python and any(getattr(leaf, "is_shaped", True) is False for leaf in _nest.flatten(start)):
         _find_shapes(body, start)
     _hints("tf.while_loop", parallel_iterations)
     most = get_static_value(maximum_iterations)
@@ -122,7 +123,7 @@ def while_loop(cond, body, loop_vars, shape_invariants=None, parallel_iterations
         return made
 
     try:
-        if not _t.is_symbolic() and any(hasattr(leaf, "_changes_structure") for leaf in _nest.flatten(start)):
+        if as_python:
             raise DataDecideError("what a loop carries")
         made = _t.while_loop(lambda state: cond(*state), run_body, start, most, checkpoints,
                             bool(swap_memory))

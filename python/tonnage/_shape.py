@@ -242,18 +242,31 @@ class StandIn:
     ``handle``, and gradients are taken by it."""
 
 
+def shape_tensor(lengths, dtype=None):
+    """A shape as a tensor. The lengths are known while a function is traced too, see ``get_static_value``."""
+    made = _t.to_tensor(list(lengths), dtype, None)
+    if all(isinstance(n, int) for n in lengths):
+        made._number = list(lengths)
+    return made
+
+
+def static_lengths(shape):
+    """A shape as numbers, where it is a tensor whose values are known."""
+    return getattr(shape, "_number", shape)
+
+
 class IndexedSlices(StandIn):
     """Some rows of a tensor along its first axis; all others are zero."""
 
     def __init__(self, values, indices, dense_shape=None):
         self.values = values
         self.indices = indices
-        self._shape = dense_shape
+        self._shape = static_lengths(dense_shape)
 
     @property
     def dense_shape(self):
         """The shape of the whole, as a tensor; ``None`` where it is not known."""
-        return None if self._shape is None else _t.to_tensor(list(self._shape), None, None)
+        return None if self._shape is None else shape_tensor(self._shape)
 
     @property
     def shape(self):

@@ -25,6 +25,16 @@ class dlpack:
         return _t.to_tensor(np.from_dlpack(dlcapsule), None, None)
 
 
+class RowPartition:
+    """How rows of a ragged tensor follow each other. There are none: Keras asks for it to take rows out of sparse arrays."""
+
+    @classmethod
+    def from_value_rowids(cls, value_rowids, nrows=None):
+        """An error."""
+        raise NotImplementedError("rows cannot be taken out of a sparse tensor: give `fit`, `evaluate` and `predict` dense arrays "
+                                  "(tf.sparse.to_dense), or whole batches to `train_on_batch`, `test_on_batch` and `predict_on_batch`")
+
+
 class numpy:
     """What TensorFlow has under NumPy's names: the few that have no name of TensorFlow's own."""
 

@@ -5,6 +5,9 @@ from tonnage._typing import DTypeLike, TensorLike
 from tonnage.data.iterator import Optional as Optional
 from typing import Any
 
+class RowPartition:
+    @classmethod
+    def from_value_rowids(cls, value_rowids: Any, nrows: Any = None) -> Any: ...
 class dlpack:
     @staticmethod
     def from_dlpack(dlcapsule: Any) -> Tensor: ...

@@ -52,6 +52,17 @@ def explain(f, *specs, **kwargs):
     return str(plan(f, *specs, **kwargs))
 
 
+def summary(model, batch=None):
+    """A model of Keras as a table: its layers with the bytes of their weights; the state of the optimizer; and, of a batch as :func:`plan` takes it, the
+    peak of a step, with what of it each layer holds.
+
+    >>> print(tf.memory.summary(model, 32))   # doctest: +SKIP
+    """
+    from ._as_tensorflow.models import summary
+
+    return summary(model, batch)
+
+
 def report(path=None, f=None, *specs, **kwargs):
     """A report: the plan of a call of ``f`` with such arguments, or, without one, what is held now. A notebook shows it, and
     ``path`` is a file that it is written to.

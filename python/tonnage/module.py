@@ -15,7 +15,8 @@ def _stack():
 
 
 class name_scope:
-    """Puts a name before those of variables that are made inside of ``with``."""
+    """Puts a name before those of variables that are made inside of ``with``. What is done there counts to a layer of that name, in plans and
+    in reports."""
 
     def __init__(self, name):
         self._name = name
@@ -27,9 +28,11 @@ class name_scope:
 
     def __enter__(self):
         _stack().append(self._name)
+        _t.enter_layer((self._name or "").strip("/"))
         return current_scope() + "/"
 
     def __exit__(self, *exception):
+        _t.leave_layer()
         _stack().pop()
 
 

@@ -10,6 +10,7 @@ from ._index import boolean_mask as _boolean_mask, unique as _unique, where as _
 from ._nest import map_structure as _map_structure
 from ._segments import unsorted_segment_max as _segment_max, unsorted_segment_min as _segment_min, unsorted_segment_sum as _segment_sum
 from ._shape import StandIn as _StandIn, TensorShape as _TensorShape, TypeSpec as _TypeSpec
+from ._shape import shape_tensor as _shape_tensor, static_lengths as _static_lengths
 from .errors import InvalidArgumentError as _InvalidArgumentError
 
 
@@ -24,6 +25,7 @@ class SparseTensor(_StandIn):
     def __init__(self, indices, values, dense_shape):
         self.indices = _t.cast(_t.to_tensor(indices, None, None), "int64")
         self.values = _t.to_tensor(values, None, None)
+        dense_shape = _static_lengths(dense_shape)
         lengths = dense_shape if isinstance(dense_shape, _t.Tensor) else list(_TensorShape(dense_shape))
         if isinstance(lengths, _t.Tensor):
             lengths = [None] * lengths.lengths[0] if lengths.is_symbolic else [int(n) for n in lengths]
@@ -40,7 +42,7 @@ class SparseTensor(_StandIn):
     @property
     def dense_shape(self):
         """The shape of the whole, as a tensor."""
-        return _t.to_tensor(self._shape.as_list(), "int64", None)
+        return _shape_tensor(self._shape.as_list(), "int64")
 
     @property
     def dtype(self):
@@ -129,7 +131,7 @@ def _from_keys(keys, values, shape):
 
 
 def _sorted(keys, *of):
-    order = _t.argsort(keys, 0, False) if keys.lengths[0] else _t.fill([0], 0, "int32")
+    order = _t.argsort(keys, 0, False) if keys.lengths[0] != 0 else _t.fill([0], 0, "int32")
     return [_t.gather(t, order, 0, 0) for t in (keys, *of)]
 
 
@@ -303,9 +305,10 @@ def fill_empty_rows(sp_input, default_value, name=None):
     counts = _segment_sum(_t.cast(_t.ones_like(sp_input.indices[:, 0]), "int64"), sp_input.indices[:, 0], rows)
     empty = counts == _t.to_tensor(0, "int64", None)
     at = _where(empty)
-    rest = _t.fill([at.lengths[0], sp_input.shape.rank - 1], 0, "int64")
-    indices = _t.concat([sp_input.indices, _t.concat([at, rest], 1)], 0)
-    values = _t.concat([sp_input.values, _t.fill([at.lengths[0]], default_value, sp_input.dtype)], 0)
+    # Of sizes that the data decide, so made of what has them.
+    indices = _t.concat([sp_input.indices, _t.concat([at] + [_t.zeros_like(at)] * (sp_input.shape.rank - 1), 1)], 0)
+    added = _t.cast(_t.zeros_like(at[:, 0]), sp_input.dtype) + _t.to_tensor(default_value, sp_input.dtype, None)
+    values = _t.concat([sp_input.values, added], 0)
     return reorder(SparseTensor(indices, values, sp_input.shape)), empty
 
 

@@ -1,7 +1,20 @@
-"""A plugin of pytest: writes the outcome of each test to the file that ``TONNAGE_OUTCOMES`` names, a line each, as it is known."""
+"""A plugin of pytest: writes the outcome of each test to the file that ``TONNAGE_OUTCOMES`` names, a line each, as it is known.
+
+It is also the ``conftest`` that some of Keras' tests import, which its packages do not have.
+"""
 
 import json
 import os
+import sys
+
+import pytest
+
+sys.modules.setdefault("conftest", sys.modules[__name__])
+
+
+def skip_if_backend(given_backend, reason):
+    """A mark for tests that a backend is not meant for."""
+    return pytest.mark.skipif(os.environ["KERAS_BACKEND"] == given_backend, reason=reason)
 
 
 def _write(name, outcome, why):

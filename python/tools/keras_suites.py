@@ -1,7 +1,8 @@
 """Runs Keras' own tests on Tonnage: ``python keras_suites.py [FOLDER ...]``, in an environment that has Keras and the package.
 
 Each file of tests runs in a process of its own, under ``python -m tonnage``. ``keras_failures.txt`` has the tests that fail, by their reasons.
-A test that fails and is not there ends the run with an error, and so does one that is there and passes: the list may only shrink.
+A test that fails and is not there ends the run with an error, and so does one that is there and passes: the list may only shrink. So does a
+file whose process ends before its tests do, and a test of the list that is not there any more.
 A test that needs another framework, or a package that is not installed, is left out. Where ``TENSORFLOW_PYTHON`` names an interpreter that
 has TensorFlow and the same Keras, the tests run on it too, and the share of those that pass there and here is told.
 """
@@ -48,6 +49,11 @@ def listed():
     return found
 
 
+def name_of(file):
+    """A file as tests call it."""
+    return str(file).split("keras/src/")[-1]
+
+
 def outcomes(files, python=ON_TONNAGE):
     """What became of each test of these files: ``{test: (outcome, why)}``."""
     with tempfile.TemporaryDirectory() as folder:
@@ -57,10 +63,11 @@ def outcomes(files, python=ON_TONNAGE):
         command = [*python, "-m", "pytest", "-q", "-p", "keras_outcomes", "-p", "no:cacheprovider", "--tb=short",
                    "--continue-on-collection-errors", *map(str, files)]
         try:
-            subprocess.run(command, env=variables, cwd=folder, capture_output=True, timeout=LONGEST)
+            code = subprocess.run(command, env=variables, cwd=folder, capture_output=True, timeout=LONGEST).returncode
         except subprocess.TimeoutExpired:
-            print(f"  ran longer than {LONGEST} s: {files}")
-        found = {}
+            code = f"nothing after {LONGEST} s"
+        # All passed, some failed, one could not be imported, or there is none.
+        found = {} if code in (0, 1, 2, 5) else {f"{name_of(files[0])}::": ("failed", f"the process ended with {code}")}
         for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else ():
             name, outcome, why = json.loads(line)
             if outcome == "failed" and ELSEWHERE.search(why):
@@ -79,11 +86,12 @@ def both(file):
 
 def main(folders):
     """Runs the suites; whether all is as the list says."""
-    known, wrong, base = listed(), [], keras_folder()
+    known, wrong, seen, base = listed(), [], set(), keras_folder()
     counts = {folder: collections.Counter() for folder in folders or FOLDERS}
     files = [(folder, file) for folder in counts for file in sorted((base / folder).rglob("*_test.py"))]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for (folder, file), (made, there) in zip(files, pool.map(both, (file for _, file in files))):
+            seen.update(made)
             tally = collections.Counter(outcome for outcome, _ in made.values())
             for name, (outcome, why) in made.items():
                 if outcome == "failed" and name not in known:
@@ -95,6 +103,8 @@ def main(folders):
             tally["passed in both"] = sum(made.get(name, ("",))[0] == "passed" for name in passes)
             counts[folder].update(tally)
             print(f"{file.relative_to(base)}: {', '.join(f'{n} {outcome}' for outcome, n in sorted(tally.items()) if n)}", flush=True)
+    ran = {name_of(file) for _, file in files}
+    wrong += [f"is listed and there is no such test: {name}" for name in known if name.split("::")[0] in ran and name not in seen]
     for folder, tally in [*counts.items(), ("all", sum(counts.values(), collections.Counter()))]:
         share = f"; of {tally['passed there']} that pass on TensorFlow {tally['passed in both']} pass" if tally["passed there"] else ""
         print(f"{folder:16}{tally['passed']:6} of {tally['passed'] + tally['failed']:6} pass{share}")

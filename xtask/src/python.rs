@@ -28,7 +28,7 @@ fn run(_words: &[String]) -> ExitCode {
 }
 
 /// What the tests import, and what checks types.
-pub const PACKAGES: [&str; 4] = ["keras==3.15.*", "mypy", "numpy", "pytest"];
+pub const PACKAGES: [&str; 4] = ["keras==3.15.1", "mypy", "numpy", "pytest"];
 
 /// Builds, installs, tests.
 pub fn tests() -> StepOutcome {
@@ -64,18 +64,26 @@ pub fn environment(home: &Path, packages: &[&str]) -> Result<PathBuf, String> {
         return Err("python3 with venv is not installed".into());
     }
     // Asked for by name: to import Keras is to choose what it runs on.
-    let names = packages.iter().map(|package| package.split("==").next().unwrap_or(package));
-    let ask = "import sys, importlib.metadata as m; [m.version(name) for name in sys.argv[1:]]";
-    if quiet(Command::new(&python).args(["-c", ask]).args(names)) {
+    if quiet(Command::new(&python).args(["-c", ASK_VERSIONS]).args(packages)) {
         return Ok(python);
     }
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
-    match quiet(&mut pip) {
-        true => Ok(python),
-        false => Err(format!("pip cannot install {}", packages.join(", "))),
-    }
+    let why = match pip.output() {
+        Ok(done) if done.status.success() => return Ok(python),
+        Ok(done) => String::from_utf8_lossy(&done.stderr).lines().last().unwrap_or("").to_string(),
+        Err(error) => error.to_string(),
+    };
+    Err(format!("pip cannot install {}: {why}", packages.join(", ")))
 }
+
+/// A program that fails where a package is not installed, or in another version than it is named with.
+const ASK_VERSIONS: &str = "
+import sys, importlib.metadata
+for name, _, version in (package.partition('==') for package in sys.argv[1:]):
+    if importlib.metadata.version(name) != (version or importlib.metadata.version(name)):
+        sys.exit(1)
+";
 
 /// Copies the package and the library into the environment.
 pub fn install(python: &Path) -> io::Result<()> {

@@ -48,5 +48,5 @@ pub use recipe::Recipe;
 pub use row::{Call, OpDef};
 pub use scalar::{FromScalar, Scalar};
 pub use shape::{Shape, Sizes, TensorType};
-pub use source::Source;
+pub use source::{OpenLayer, Source};
 pub use world::{Engine, World};

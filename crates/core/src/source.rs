@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
@@ -56,6 +57,19 @@ impl Drop for RestoreSource {
     }
 }
 
+/// A part of a model that work on this thread is done for, until it is dropped: see [`Source::open_layer`].
+#[must_use]
+pub struct OpenLayer {
+    around: LayerId,
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl Drop for OpenLayer {
+    fn drop(&mut self) {
+        NOW.set(CurrentSource { layer: self.around, ..NOW.get() });
+    }
+}
+
 impl Source {
     /// The line of whoever called the function that calls this; or the line that it is [done for](Source::stand_for).
     #[track_caller]
@@ -97,10 +111,16 @@ impl Source {
     /// assert_eq!(Source::here().layer(), None);
     /// ```
     pub fn for_layer<R>(name: &str, f: impl FnOnce() -> R) -> R {
+        let _open = Source::open_layer(name);
+        f()
+    }
+
+    /// The same where begin and end are calls of their own: until what is returned is dropped, on this thread. What was opened last is
+    /// closed first.
+    pub fn open_layer(name: &str) -> OpenLayer {
         let before = NOW.get();
         NOW.set(CurrentSource { layer: before.layer.part(name), ..before });
-        let _before = RestoreSource(before);
-        f()
+        OpenLayer { around: before.layer, _of_this_thread: PhantomData }
     }
 
     /// The layer that it was run for, with those around it; none outside of layers.

@@ -103,18 +103,21 @@ fn reads_tiles(graph: &Graph, id: ValueId) -> bool {
 fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
     let Attrs::Branch { key, updates } = &node.attrs else { return Err(bad(node)) };
     planner.materialize(node, node.inputs[0])?;
+    let mut homes = vec![None; node.outputs.len()];
+    for (input, output) in updates {
+        homes[*output] = Some(input - 1);
+    }
+    for k in 0..homes.len() {
+        homes[k] = homes[k].or_else(|| handed_on(planner, node, k, &homes));
+    }
     let mut specs = Vec::new();
     for (i, id) in node.inputs.iter().enumerate().skip(1) {
         let uses: Vec<(&Graph, ValueId)> =
             node.regions.iter().map(|g| (&**g, g.inputs[i - 1])).collect();
-        specs.push(match updates.iter().any(|(input, _)| *input == i) {
+        specs.push(match homes.contains(&Some(i - 1)) {
             true => InputSpec::contiguous(planner.graph().ty(*id), node.op.name, true)?,
             false => read_spec(planner, node, *id, &uses)?,
         });
-    }
-    let mut homes = vec![None; node.outputs.len()];
-    for (input, output) in updates {
-        homes[*output] = Some(input - 1);
     }
     let mut branches = Vec::new();
     let mut scratch = Bytes::ZERO;
@@ -132,9 +135,9 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
         branches.push(BranchPlan { plan, second: apart, inner: at });
     }
     planner.may_take_less(branches.len() > 1);
-    for (k, id) in node.outputs.iter().enumerate() {
-        match updates.iter().find(|(_, output)| *output == k) {
-            Some((input, _)) => at_home(planner, node, node.inputs[*input], *id)?,
+    for (home, id) in homes.iter().zip(&node.outputs) {
+        match home {
+            Some(input) => at_home(planner, node, node.inputs[input + 1], *id)?,
             None => planner.fresh(node, *id)?,
         }
     }
@@ -149,7 +152,23 @@ fn branch(planner: &mut Planner, node: &Node) -> Result<()> {
     Ok(())
 }
 
-/// A result that lies in the bytes of a variable.
+/// The input, counted without the choice, in whose bytes an output stays: one that a branch hands on as it is, and that nobody reads
+/// afterwards. The other branches write over it, so that what a loop carries through a branch is there once.
+fn handed_on(
+    planner: &Planner,
+    node: &Node,
+    output: usize,
+    taken: &[Option<usize>],
+) -> Option<usize> {
+    let ty = planner.graph().ty(node.outputs[output]);
+    let of = |graph: &Graph| graph.inputs.iter().position(|id| *id == graph.outputs[output]);
+    node.regions
+        .iter()
+        .filter_map(|graph| of(graph))
+        .find(|input| !taken.contains(&Some(*input)) && planner.can_take_over(node, input + 1, ty))
+}
+
+/// A result that lies in the bytes of a variable, or of what is given up.
 pub(crate) fn at_home(
     planner: &mut Planner,
     node: &Node,

@@ -1,6 +1,6 @@
 //! The user's Python line, for the ledger, plans and errors.
 //!
-//! Frames of this package are passed over: what a layer does is done where the user called it. Lines are looked up by
+//! Frames of this package, and of Keras, are passed over: what a layer does is done where the user called it. Lines are looked up by
 //! code object and line number, so that after the first time a line costs a call of `sys._getframe` and a look.
 //!
 //! Decision: `docs/decisions/python-holds-no-mechanics.md`.
@@ -8,10 +8,12 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tonnage::Source;
+use tonnage_core::OpenLayer;
 
 /// Programs that make code as they run make no end of it: then all is looked up anew.
 const MOST: usize = 20_000;
@@ -46,7 +48,7 @@ type Map<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
 
 #[derive(Default)]
 struct KnownLines {
-    /// Code objects, held so that no other one takes the address, and whether they are this package's.
+    /// Code objects, held so that no other one takes the address, and whether they are passed over.
     codes: Map<usize, (Py<PyAny>, bool)>,
     lines: Map<(usize, i32), Source>,
 }
@@ -56,12 +58,32 @@ thread_local! {
 }
 
 static GET_FRAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-static FOLDER: PyOnceLock<String> = PyOnceLock::new();
+static FOLDERS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Says where this package's own files are.
+/// Says where files are whose lines are not the user's: this package's own, and those of Keras and what that calls back through.
 #[pyfunction]
-pub fn set_package_folder(py: Python<'_>, folder: String) {
-    let _ = FOLDER.set(py, folder);
+pub fn pass_over_folder(folder: String) {
+    let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !folders.contains(&folder) {
+        folders.push(folder);
+    }
+}
+
+thread_local! {
+    static OPEN: RefCell<Vec<Option<OpenLayer>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Counts what is done from here on to a layer of that name inside of the one that is open, until [`leave_layer`]. No name is no layer.
+#[pyfunction]
+pub fn enter_layer(name: &str) {
+    let open = (!name.is_empty()).then(|| Source::open_layer(name));
+    OPEN.with_borrow_mut(|all| all.push(open));
+}
+
+/// As it was before the last [`enter_layer`].
+#[pyfunction]
+pub fn leave_layer() {
+    drop(OPEN.with_borrow_mut(Vec::pop));
 }
 
 /// The line of the user's program that runs now; none where there is no frame.
@@ -93,11 +115,11 @@ fn is_ours(code: &Bound<'_, PyAny>) -> bool {
         if known.codes.len() >= MOST {
             *known = KnownLines::default();
         }
-        let folder = FOLDER.get(code.py()).map_or("", String::as_str);
         let file = file(code);
+        let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
         // The language enters contexts of ours through a module of its own.
-        let ours =
-            !folder.is_empty() && file.starts_with(folder) || file.ends_with("contextlib.py");
+        let ours = folders.iter().any(|folder| file.starts_with(folder))
+            || file.ends_with("contextlib.py");
         known.codes.insert(address, (code.clone().unbind(), ours));
         ours
     })

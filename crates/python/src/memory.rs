@@ -87,9 +87,16 @@ impl PyPlan {
             made.set_item("bytes", step.bytes.get())?;
             made.set_item("live", step.live.get())?;
             made.set_item("source", step.source.map(|s| s.to_string()))?;
+            made.set_item("layer", step.layer.as_deref())?;
             all.append(made)?;
         }
         Ok(all)
+    }
+
+    /// What lives at the peak by layer of the model, in bytes; outside of layers the name is empty.
+    fn by_layer(&self) -> Vec<(String, u64)> {
+        let shares = self.0.explain().by_layer;
+        shares.into_iter().map(|share| (share.name, share.bytes.get())).collect()
     }
 
     /// What is held step by step, as a chart for a terminal.

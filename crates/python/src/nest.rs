@@ -55,6 +55,8 @@ enum NestNode {
         by: Py<PyAny>,
         parts: Vec<NestNode>,
     },
+    /// What the call of that number made once more: what was one object stays one.
+    Again(usize),
     /// Others in the places of the plain values of a template.
     Joined {
         template: Arc<NestStructure>,
@@ -65,7 +67,7 @@ enum NestNode {
 impl NestNode {
     fn is_tensors(&self) -> bool {
         match self {
-            NestNode::Tensor => true,
+            NestNode::Tensor | NestNode::Again(_) => true,
             NestNode::Plain(_) => false,
             NestNode::List(parts) | NestNode::Tuple(parts) | NestNode::Made { parts, .. } => {
                 parts.iter().all(NestNode::is_tensors)
@@ -80,12 +82,20 @@ struct NestWalk {
     how: LeafPolicy,
     tensors: Vec<Tensor>,
     text: String,
+    /// What calls will make again, in the order of the calls.
+    made: Vec<Py<PyAny>>,
+}
+
+impl NestWalk {
+    fn new(how: LeafPolicy) -> NestWalk {
+        NestWalk { how, tensors: Vec::new(), text: String::new(), made: Vec::new() }
+    }
 }
 
 impl Nest {
     /// A Python value as a tree.
     pub fn of(given: &Bound<'_, PyAny>, how: LeafPolicy) -> PyResult<Nest> {
-        let mut walk = NestWalk { how, tensors: Vec::new(), text: String::new() };
+        let mut walk = NestWalk::new(how);
         let node = walk.node(given, 0)?;
         let shape = Arc::new(NestStructure { text: walk.text, node });
         Ok(Nest { tensors: walk.tensors, shape })
@@ -96,8 +106,7 @@ impl Nest {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Nest> {
-        let mut walk =
-            NestWalk { how: LeafPolicy::Arguments, tensors: Vec::new(), text: String::new() };
+        let mut walk = NestWalk::new(LeafPolicy::Arguments);
         let mut parts = vec![walk.node(args.as_any(), 0)?];
         if let Some(kwargs) = kwargs.filter(|k| !k.is_empty()) {
             parts.push(walk.node(kwargs.as_any(), 0)?);
@@ -108,7 +117,8 @@ impl Nest {
 
     /// As a Python value again.
     pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Builder { tensors: self.tensors.iter(), parts: None }.build(py, &self.shape.node)
+        Builder { tensors: self.tensors.iter(), parts: None, made: Vec::new() }
+            .build(py, &self.shape.node)
     }
 
     /// Whether it is made of tensors alone.
@@ -143,6 +153,8 @@ struct Builder<'a> {
     tensors: std::slice::Iter<'a, Tensor>,
     /// What stands in the places of plain values, inside of a template.
     parts: Option<std::slice::Iter<'a, Arc<NestStructure>>>,
+    /// What was made by calls so far.
+    made: Vec<Py<PyAny>>,
 }
 
 impl<'a> Builder<'a> {
@@ -173,8 +185,14 @@ impl<'a> Builder<'a> {
                 made.into_any()
             }
             NestNode::Made { by, parts } => {
-                by.bind(py).call1(PyTuple::new(py, self.all(py, parts)?)?)?
+                let made = by.bind(py).call1(PyTuple::new(py, self.all(py, parts)?)?)?;
+                self.made.push(made.clone().unbind());
+                made
             }
+            NestNode::Again(at) => match self.made.get(*at) {
+                Some(made) => made.bind(py).clone(),
+                None => py.None().into_bound(py),
+            },
             NestNode::Joined { template, parts } => {
                 let outer = self.parts.replace(parts.iter());
                 let made = self.build(py, &template.node);
@@ -233,7 +251,7 @@ impl NestWalk {
                 let _ = write!(self.text, "{}(", class.name()?);
                 let by = class.getattr("_make")?;
                 let by = crate::tensor::sugar(py, "from_parts")?.call1((by,))?.unbind();
-                return Ok(NestNode::Made { by, parts: self.parts(tuple.iter(), depth)? });
+                return self.made(given, by, tuple.iter(), depth);
             }
             self.text.push('(');
             return Ok(NestNode::Tuple(self.parts(tuple.iter(), depth)?));
@@ -260,6 +278,18 @@ impl NestWalk {
             };
         }
         self.other(given, depth)
+    }
+
+    fn made<'py>(
+        &mut self,
+        given: &Bound<'py, PyAny>,
+        by: Py<PyAny>,
+        parts: impl Iterator<Item = Bound<'py, PyAny>>,
+        depth: usize,
+    ) -> PyResult<NestNode> {
+        let parts = self.parts(parts, depth)?;
+        self.made.push(given.clone().unbind());
+        Ok(NestNode::Made { by, parts })
     }
 
     fn dict(&mut self, dict: &Bound<'_, PyDict>, depth: usize) -> PyResult<NestNode> {
@@ -303,9 +333,15 @@ impl NestWalk {
             return Ok(self.plain(given, format_args!("{}", given.repr()?)));
         }
         if let Ok(flatten) = given.getattr(pyo3::intern!(py, "_tonnage_flatten")) {
+            // Values of a loop or a branch that are one object now may differ later.
+            let once = self.how == LeafPolicy::Arguments;
+            if let Some(at) = self.made.iter().position(|one| once && one.is(given)) {
+                let _ = write!(self.text, "again {at};");
+                return Ok(NestNode::Again(at));
+            }
             let (parts, by): (Vec<Bound<'_, PyAny>>, Py<PyAny>) = flatten.call0()?.extract()?;
             let _ = write!(self.text, "{}(", given.get_type().name()?);
-            return Ok(NestNode::Made { by, parts: self.parts(parts.into_iter(), depth)? });
+            return self.made(given, by, parts.into_iter(), depth);
         }
         let is_number = given.is_instance_of::<PyBool>()
             || given.is_instance_of::<PyInt>()
@@ -380,7 +416,7 @@ fn leaf_paths(node: &NestNode, path: &mut String, f: &mut dyn FnMut(&str)) {
     };
     match node {
         NestNode::Tensor => f(path),
-        NestNode::Plain(_) => {}
+        NestNode::Plain(_) | NestNode::Again(_) => {}
         NestNode::Joined { parts, .. } => {
             parts.iter().for_each(|part| leaf_paths(&part.node, path, f));
         }

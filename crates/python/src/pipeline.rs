@@ -331,12 +331,19 @@ impl Generated {
         else {
             return;
         };
-        // Where the callable is gone it holds nothing.
-        let _ = enter(|py| match (self.passes.get(py), generator.get(py)) {
-            (Some(passes), Some(generator)) => {
-                passes.call_method1(pyo3::intern!(py, "end"), (generator,)).map(drop)
+        // Where the callable is gone it holds nothing. What is being raised as this is dropped waits: Python code runs without it.
+        let _ = enter(|py| {
+            let raised = PyErr::take(py);
+            let told = match (self.passes.get(py), generator.get(py)) {
+                (Some(passes), Some(generator)) => {
+                    passes.call_method1(pyo3::intern!(py, "end"), (generator,)).map(drop)
+                }
+                _ => Ok(()),
+            };
+            if let Some(raised) = raised {
+                raised.restore(py);
             }
-            _ => Ok(()),
+            told
         });
     }
 }

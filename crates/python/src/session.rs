@@ -16,12 +16,8 @@ pub struct PyGraph(Graph);
 #[pymethods]
 impl PyGraph {
     #[new]
-    fn new(py: Python<'_>) -> PyGraph {
-        let made = match crate::line::here(py) {
-            Some(line) => line.stand_for(Graph::new),
-            None => Graph::new(),
-        };
-        PyGraph(made)
+    fn new(py: Python<'_>) -> PyResult<PyGraph> {
+        run_attached(py, || Ok(Graph::new())).map(PyGraph)
     }
 
     /// Lets ops go into it until it is left.

@@ -1,6 +1,7 @@
 """``tf.__internal__``, and what Keras imports of TensorFlow's inner modules: as much as that, and nothing more."""
 
 import contextlib
+import inspect
 
 import tonnage
 from tonnage import _tonnage as _t
@@ -62,6 +63,16 @@ def eager_mode():
     """What runs inside of ``with`` runs at once."""
     with tonnage.init_scope():
         yield
+
+
+_WHILE_LOOP = inspect.signature(tonnage.while_loop)
+
+
+def while_loop(*args, **kwargs):
+    """``tf.while_loop``, with hints that do as little as in TensorFlow: recurrent layers of Keras ask to swap states to host memory, where
+    there is a GPU. To Tonnage that would be a file; a budget is what lets states wait there."""
+    given = _WHILE_LOOP.bind(*args, **kwargs).arguments
+    return tonnage.while_loop(**{name: value for name, value in given.items() if name not in ("parallel_iterations", "swap_memory")})
 
 
 class _Context:

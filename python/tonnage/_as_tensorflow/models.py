@@ -20,7 +20,7 @@ def step_of(model, batch=None):
     would build first."""
     import keras
 
-    specs = _specs(model, batch)
+    specs = specs_of(model, batch)
     if model.compiled:
         model._symbolic_build(data_batch=specs)
     elif not model.built:
@@ -29,20 +29,32 @@ def step_of(model, batch=None):
     return function(lambda batch: step(batch), autograph=False), specs
 
 
-def _specs(model, batch):
+def specs_of(model, batch):
     """A batch as types: given so, as arrays, as a number of rows, or with an open one."""
     if batch is not None and not isinstance(batch, (int, np.integer)):
         return tuple(_nest.map_structure(_spec, part) for part in (batch if isinstance(batch, (tuple, list)) else (batch,)))
-    # A sequential model is a functional one inside.
-    graph = getattr(model, "_functional", None) or model
-    if not hasattr(graph, "_inputs_struct"):
-        raise ValueError("a number of rows is enough for models whose inputs are known; give (x, y) of arrays or tf.TensorSpec")
+    inputs, outputs = _known(model)
 
     def rows_of(tensor):
         return TensorSpec([batch, *tensor.shape[1:]], tensor.dtype)
 
-    x = _nest.map_structure(rows_of, graph._inputs_struct)
-    return (x, _targets(model, graph._outputs_struct, rows_of)) if model.compiled and model.loss is not None else (x,)
+    x = _nest.map_structure(rows_of, inputs)
+    return (x, _targets(model, outputs, rows_of)) if model.compiled and model.loss is not None else (x,)
+
+
+def _known(model):
+    """What a model takes and returns, as far as it knows: of a subclass the shapes that it was built with, of the dtype of its policy."""
+    import keras
+
+    # A sequential model is a functional one inside.
+    graph = getattr(model, "_functional", None) or model
+    if hasattr(graph, "_inputs_struct"):
+        return graph._inputs_struct, graph._outputs_struct
+    shapes = list((model._build_shapes_dict or {}).values())
+    if len(shapes) != 1:
+        raise ValueError("a number of rows is enough for models whose inputs are known; give (x, y) of arrays or tf.TensorSpec")
+    inputs = keras.tree.map_shape_structure(lambda shape: keras.KerasTensor(shape, model.input_dtype), shapes[0])
+    return inputs, model.compute_output_spec(inputs)
 
 
 def _spec(value):
@@ -62,11 +74,58 @@ def _targets(model, outputs, rows_of):
         sparse = isinstance(loss, losses.SparseCategoricalCrossentropy) or loss is losses.sparse_categorical_crossentropy
         return TensorSpec(spec.shape[:-1], "int32") if sparse else spec
 
+    flat = _nest.flatten(outputs)
     if isinstance(model.loss, dict):
-        given = [model.loss.get(name) for name in model.output_names]
+        names = sorted(outputs) if isinstance(outputs, dict) else model.output_names
+        given = [model.loss.get(name) for name in names]
     else:
-        given = list(model.loss) if isinstance(model.loss, (list, tuple)) else [model.loss] * len(model.outputs)
-    return _nest.pack_sequence_as(outputs, [target(tensor, loss) for tensor, loss in zip(_nest.flatten(outputs), given)])
+        given = list(model.loss) if isinstance(model.loss, (list, tuple)) else [model.loss] * len(flat)
+    return _nest.pack_sequence_as(outputs, [target(tensor, loss) for tensor, loss in zip(flat, given)])
+
+
+def summary(model, batch=None):
+    """A model as a table, with bytes."""
+    if not model.built:
+        raise ValueError(f"the model {model.name!r} is not built: call it on a batch, or fit it, first")
+    plan = None
+    if batch is not None:
+        step, specs = step_of(model, batch)
+        plan = step.plan(specs)
+    layers = {layer.name: layer for layer in model.layers}
+    held = dict.fromkeys(layers, 0)
+    others = 0
+    for path, size in plan.by_layer() if plan else ():
+        name = next((part for part in path.split("/") if part in layers), None)
+        if name is None:
+            others += size
+        else:
+            held[name] += size
+    table = [("layer (type)", "output shape", "parameters", "bytes", "at the peak")]
+    table += [(f"{name} ({type(layer).__name__})", _shape_text(layer), f"{layer.count_params():,}", f"{_bytes(layer.weights):,}",
+               f"{held[name]:,}" if plan else "") for name, layer in layers.items()]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines = [f"model {model.name!r}"]
+    lines += ["  ".join(cell.ljust(w) if i < 2 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths))).rstrip() for row in table]
+    lines.append(f"parameters: {model.count_params():,}, {_bytes(model.weights):,} bytes; trained {_bytes(model.trainable_weights):,}")
+    if model.compiled and model.optimizer is not None and model.optimizer.built:
+        lines.append(f"state of the optimizer: {_bytes(model.optimizer.variables):,} bytes")
+    if plan:
+        rows = next(spec.shape[0] for spec in _nest.flatten(specs[0]))
+        what = "training" if model.compiled else "prediction"
+        lines.append(f"a step of {what}, {rows} rows: {plan.peak:,} bytes at the peak, outside of layers {others:,}")
+    return "\n".join(lines)
+
+
+def _bytes(variables):
+    return sum(int(np.prod(v.shape)) * _t.DType(v.dtype).size for v in variables)
+
+
+def _shape_text(layer):
+    try:
+        shapes = _nest.flatten(layer.output)
+    except (AttributeError, ValueError):
+        return ""  # it was never called with symbols
+    return ", ".join(str(tuple(shape.shape)) for shape in shapes)
 
 
 def _planned(f, depth=0):

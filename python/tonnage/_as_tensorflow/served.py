@@ -9,12 +9,16 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import sys
+import os
 import types
 
 import tonnage
+from tonnage import _tonnage as _t
 
 _KERAS = "keras._tf_keras.keras"
+
+# Keras, and what its functions are called back through.
+_LIBRARIES = ("keras", "optree", "tree")
 
 
 class Served(types.ModuleType):
@@ -29,7 +33,9 @@ class Served(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):  # what Python itself asks for
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return getattr(self._tonnage_of, name)
+        # A step of Keras looks up dozens of names: each is found once.
+        found = self.__dict__[name] = getattr(self._tonnage_of, name)
+        return found
 
     def __dir__(self):
         return sorted({*self.__dict__, *dir(self._tonnage_of)} - {"_tonnage_of"})
@@ -52,10 +58,15 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds ``tensorflow`` and all below it; and looks at the version of Keras before others find that."""
 
     def find_spec(self, name, path=None, target=None):
-        if name == "keras":
-            from . import check_keras
+        if name in _LIBRARIES:
+            if name == "keras":
+                from . import check_keras
 
-            check_keras()
+                check_keras()
+            # A line of Keras is not the user's: what it does is done where the user called it.
+            found = importlib.machinery.PathFinder.find_spec(name, path)
+            for folder in found.submodule_search_locations or () if found is not None else ():
+                _t.pass_over_folder(folder + os.sep)
             return None
         if name != "tensorflow" and not name.startswith("tensorflow."):
             return None
@@ -76,7 +87,8 @@ def _found(name):
 
     below = name.split(".")[1:]
     if not below:
-        return _Root(name, tonnage, {"__version__": TENSORFLOW_VERSION, "version": _Version})
+        own = {"__version__": TENSORFLOW_VERSION, "version": _Version, "while_loop": internal.while_loop}
+        return _Root(name, tonnage, own)
     if below[0] == "keras":
         return _keras(below[1:])
     if below[0] in ("python", "compiler") or ".".join(below) == "experimental.dtensor":

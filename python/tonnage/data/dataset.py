@@ -39,6 +39,9 @@ class Dataset(DatasetV2):
     [[10, 20, 30], [40]]
     """
 
+    # Whether threads make its elements before they are asked for.
+    _is_ahead = False
+
     def _set(self, pipeline, find_spec, *held):
         """Is that pipeline from here on. ``find_spec`` says the spec of its elements, and is none where the first one has to tell. ``held`` are the
         callables of the pipeline, and the datasets that it is made of: the pipeline refers to its callables weakly."""
@@ -213,7 +216,9 @@ class Dataset(DatasetV2):
         function = Traced(map_func)
         call = function.of
         pipeline = self._pipeline.map(call, threads(num_parallel_calls), deterministic is not False)
-        return Dataset._of(pipeline, lambda: function.spec(self.element_spec), self, call)
+        made = Dataset._of(pipeline, lambda: function.spec(self.element_spec), self, call)
+        made._is_ahead = threads(num_parallel_calls) > 1
+        return made
 
     def filter(self, predicate, name=None):
         """The elements for which a function says so."""
@@ -357,11 +362,14 @@ class Dataset(DatasetV2):
         return self._like(self._pipeline.cache_file(os.fspath(filename), like), like)
 
     def prefetch(self, buffer_size, name=None):
-        """Makes elements ahead of time, by a thread."""
+        """Makes elements ahead of time, by a thread. Where the number is left to us (``tf.data.AUTOTUNE``), elements that threads of ``map`` make
+        are ahead already: no more of them are held."""
         count = int(buffer_size)
         if count < -1:
             raise ValueError(f"`buffer_size` must be positive or tf.data.AUTOTUNE. Received: {count}")
-        return self if count == 0 else self._like(self._pipeline.prefetch(2 if count == -1 else count))
+        if count == 0 or count == -1 and self._is_ahead:
+            return self
+        return self._like(self._pipeline.prefetch(2 if count == -1 else count))
 
     def unique(self, name=None):
         """Each element once."""

@@ -3,7 +3,7 @@
 from .. import _nest
 from .. import _tonnage as _t
 from .._function import Function
-from .._shape import TensorSpec
+from .._shape import StandIn, TensorSpec
 from ..errors import DataDecideError, OperatorNotAllowedInGraphError
 
 
@@ -68,6 +68,8 @@ def leaf(value):
         return value
     if isinstance(value, (str, bytes)):
         return Text(value.decode() if isinstance(value, bytes) else value)
+    if isinstance(value, StandIn) and hasattr(value, "_tonnage_flatten"):
+        raise TypeError(f"a {type(value).__name__} cannot be an element of a dataset: make it dense, for instance with tf.sparse.to_dense")
     return _t.to_tensor(value, None, None)
 
 

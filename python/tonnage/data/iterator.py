@@ -47,6 +47,7 @@ class Iterator:
         self._dataset, self._items = dataset, dataset._iterate()
         self._peeked = []  # the next element, where somebody looked at it
         self._latest = None  # the spec of the element that was looked at last
+        self._key = None  # the spec of all elements as text, where it is static
         self._number = next(_numbers)
         _alive[self._number] = self
 
@@ -87,7 +88,7 @@ class Iterator:
             found = iterator._take_in_call()
             if found is _END:
                 return [_t.to_tensor(False, None, None), *(_t.fill(shape, 0, dtype) for dtype, shape in types)]
-            return [_t.to_tensor(True, None, None), *_checked(found, spec)]
+            return [_t.to_tensor(True, None, None), *_checked(found, spec, types)]
 
         has_value, *leaves = self._step(take, [("bool", []), *types])
         return Optional(has_value, _nest.pack_sequence_as(spec, leaves))
@@ -122,8 +123,10 @@ class Iterator:
 
     def _tonnage_flatten(self):
         spec = self.element_spec
-        if _t.is_symbolic() or _is_static(spec):
-            return [self._handle(), repr(spec)], lambda handle, _: _from_handle(handle, spec)
+        if self._key is None and _is_static(spec):
+            self._key = repr(spec)
+        if self._key is not None or _t.is_symbolic():
+            return [self._handle(), self._key or repr(spec)], lambda handle, _: _from_handle(handle, spec)
         if self._has_next():
             self._latest = _nest.map_structure(spec_of, self._peeked[0])
         # At the end like the one before: taking it is an error of either.
@@ -143,7 +146,7 @@ class Iterator:
             found = iterator._take_in_call()
             if found is _END:
                 raise OutOfRangeError(None, None, "End of sequence")
-            return _checked(found, spec)
+            return _checked(found, spec, types)
 
         return _nest.pack_sequence_as(spec, self._step(take, types))
 
@@ -168,11 +171,11 @@ def _in_scope(element):
     return _nest.map_structure(lambda leaf: _t.to_scope(leaf) if isinstance(leaf, _t.Tensor) else leaf, element)
 
 
-def _checked(element, spec):
+def _checked(element, spec, types):
     """The tensors of an element, which must be as its spec says; where the spec is that of the first element, it may not hold."""
     leaves = _nest.flatten(element)
-    if not all(isinstance(leaf, _t.Tensor) and leaf.shape == kind.shape and leaf.dtype == kind.dtype
-               for leaf, kind in zip(leaves, _nest.flatten(spec), strict=True)):
+    if not all(isinstance(leaf, _t.Tensor) and leaf.lengths == lengths and leaf.dtype == dtype
+               for leaf, (dtype, lengths) in zip(leaves, types, strict=True)):
         raise InvalidArgumentError(None, None, f"the iterator gave an element of {_nest.map_structure(spec_of, element)}, but its "
                                                f"element_spec is {spec}")
     return leaves
@@ -198,7 +201,7 @@ class Passed(Iterator):
     """An iterator that a program knows by a number: any of the same spec."""
 
     def __init__(self, handle, spec):
-        self._number_value, self._spec = handle, spec
+        self._number_value, self._spec, self._key = handle, spec, None
 
     @property
     def element_spec(self):
@@ -300,10 +303,16 @@ def _as_tensor(leaf):
     return _t.to_tensor(leaf, None, None) if isinstance(leaf, (bool, int, float)) else leaf
 
 
+def _zeros(spec):
+    if not _is_static(spec):
+        raise _open_lengths(spec)
+    return _t.fill(spec.shape.as_list(), 0, spec.dtype)
+
+
 class Optional:
     """A value or none: what :meth:`Iterator.get_next_as_optional` gives."""
 
-    # A loop may carry one that has a value in one iteration and none in the next.
+    # A loop that runs at once may carry one that has a value in one iteration and none in the next.
     _changes_structure = True
 
     def __init__(self, has_value, value):
@@ -333,14 +342,29 @@ class Optional:
 
     def get_value(self, name=None):
         """The value; an error where there is none."""
-        from ..debugging import Assert
+        if self._has_value.is_symbolic:
+            from ..debugging import Assert
 
-        Assert(self._has_value, ["Optional has no value."])
+            Assert(self._has_value, ["Optional has no value."])
+        elif not self._has_value:
+            raise InvalidArgumentError(None, None, "Optional has no value.")
         return self._value
 
+    @property
+    def is_shaped(self):
+        """Whether it is known what a value is like. In a program one without a value holds zeros, so that it is like one with a value."""
+        return self.element_spec is not None
+
+    def blank(self):
+        """One like it without a value: what a loop begins with where the first iteration makes it."""
+        return Optional.empty(self.element_spec)
+
     def _tonnage_flatten(self):
-        if self._value is None:
-            if _t.is_symbolic():
+        value = self._value
+        if value is None and _t.is_symbolic():
+            if not self.is_shaped:
                 raise DataDecideError("what an Optional without a value would hold")
+            value = _nest.map_structure(_zeros, self.element_spec)
+        if value is None:
             return [self._has_value], lambda has_value: Optional(has_value, None)
-        return [self._has_value, self._value], Optional
+        return [self._has_value, value], Optional

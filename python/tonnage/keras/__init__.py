@@ -2,6 +2,8 @@
 
 What is ours: a training step is planned, so ``model.plan(batch)`` says its peak before it runs, ``fit(budget="512MiB")`` holds
 it there, and the progress bar shows what was planned beside what was measured.
+
+Decision: ``docs/decisions/own-keras-stays.md``.
 """
 
 from . import backend

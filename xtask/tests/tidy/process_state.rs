@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/python/src/callback.rs", "RUNNING"),
     ("crates/python/src/dtype.rs", "ALL"),
     ("crates/python/src/errors.rs", "CLASSES"),
-    ("crates/python/src/line.rs", "FOLDER"),
+    ("crates/python/src/line.rs", "FOLDERS"),
     ("crates/python/src/line.rs", "GET_FRAME"),
     ("crates/python/src/nest.rs", "LEAF"),
     ("crates/python/src/run.rs", "FORKED"),

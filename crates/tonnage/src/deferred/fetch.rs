@@ -136,6 +136,9 @@ impl Session {
         for (origin, id) in origins.into_iter().zip(&graph.inputs) {
             match origin {
                 InputOrigin::Argument(at) => arguments.push((at, *id)),
+                InputOrigin::Captured(tensor) if tensor.is_symbolic() => {
+                    return Err(ErrorKind::Escaped { op: "session" }.into());
+                }
                 InputOrigin::Captured(tensor) => captures.push((tensor, *id)),
                 InputOrigin::Variable(variable) => reads.push((variable, *id)),
             }

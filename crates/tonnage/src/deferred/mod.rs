@@ -65,12 +65,13 @@ struct Placeholder {
 }
 
 impl Graph {
-    /// An empty graph.
+    /// An empty graph. Where it is made inside of a function, what is built may use values of that trace, to find the shapes of
+    /// results; a session cannot run that.
     #[allow(clippy::new_without_default, reason = "its line is part of it")]
     #[track_caller]
     pub fn new() -> Graph {
         let made = Source::here();
-        let (trace, home) = (Trace::begin(made), Home::of_graph(made));
+        let (trace, home) = (Trace::begin_graph(made), Home::of_graph(made));
         let owner = Owner { kind: Kind::Graph, what: "graph", name: None, source: made };
         let tally = host_ledger().tally(owner);
         Graph(Arc::new(DeferredGraph { made, trace, home, inputs: Mutex::default(), tally }))

@@ -32,7 +32,7 @@ pub(crate) struct Trace(Arc<TraceInner>);
 
 struct TraceInner {
     number: u64,
-    /// The trace around a body or a branch; none where it runs now.
+    /// The trace around a body, a branch or a deferred graph; none where it runs now.
     parent: Option<Trace>,
     is_region: bool,
     /// Whether the graph will stand where it is called, with the random numbers of what is around it.
@@ -122,22 +122,28 @@ pub(crate) struct FinishedTrace {
 impl Trace {
     /// A function's trace. One that is traced inside of another would be part of that one.
     pub fn begin(source: tonnage_core::Source) -> Trace {
-        Trace::make(source, None, false)
+        Trace::make(source, None, false, false)
+    }
+
+    /// The trace of a deferred graph: it may use what is around it where it is made, though it cannot run then.
+    pub fn begin_graph(source: tonnage_core::Source) -> Trace {
+        Trace::make(source, current(), false, false)
     }
 
     /// A body's or a branch's trace: it may use what is around it.
     pub fn begin_region(source: tonnage_core::Source) -> Trace {
-        Trace::make(source, Some(current()), false)
+        Trace::make(source, current(), true, false)
     }
 
     /// The trace of a graph that is called once or again, and repeats its random numbers.
     pub fn begin_call(source: tonnage_core::Source) -> Trace {
-        Trace::make(source, Some(current()), true)
+        Trace::make(source, current(), true, true)
     }
 
     fn make(
         source: tonnage_core::Source,
-        region_of: Option<Option<Trace>>,
+        parent: Option<Trace>,
+        is_region: bool,
         is_call: bool,
     ) -> Trace {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -154,10 +160,6 @@ impl Trace {
             waiting: HashMap::new(),
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff;
-        let (is_region, parent) = match region_of {
-            Some(parent) => (true, parent),
-            None => (false, None),
-        };
         let state = Mutex::new(state);
         Trace(Arc::new(TraceInner { number, parent, is_region, is_call, state }))
     }

@@ -378,3 +378,32 @@ fn a_build_that_fails_leaves_the_graph_usable() {
     let error = inside.call(floats(&[1.0])).unwrap_err().to_string();
     assert!(error.contains("built inside of another trace"), "{error}");
 }
+
+#[test]
+fn a_graph_made_inside_of_a_function_uses_its_values_and_is_not_run() {
+    let _context = own_context();
+    let f = function(|x: Tensor| {
+        let graph = Graph::new();
+        let outside = tonnage::bind::Outside::begin();
+        let y = graph.build(|| x.matmul(&ones([3, 5])?))?;
+        assert_eq!(y.shape().sizes().unwrap().as_slice(), [2, 5]);
+        let session = Session::new(&graph);
+        refused!(session.run(&y, []), ErrorKind::Escaped { .. }, "session: ");
+        // Another one, inside of that: its values too.
+        let inner = graph.build(|| Ok(Graph::new()))?;
+        let z = inner.build(|| (&y).exp()? + (x.sum_all()?))?;
+        assert_eq!(z.shape().sizes().unwrap().as_slice(), [2, 5]);
+        drop(outside);
+        x + 1.0
+    });
+    f.call(zeros([2, 3]).unwrap()).unwrap();
+    // One that was made elsewhere does not know them.
+    let elsewhere = Graph::new();
+    let g = function(move |x: Tensor| {
+        let outside = tonnage::bind::Outside::begin();
+        refused!(elsewhere.build(|| (&x).exp()), ErrorKind::Escaped { .. }, "exp: ");
+        drop(outside);
+        Ok(x)
+    });
+    g.call(zeros([2, 3]).unwrap()).unwrap();
+}

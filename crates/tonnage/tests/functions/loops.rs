@@ -337,3 +337,48 @@ fn a_captured_constant_is_read_and_not_made() {
     let (sum, twice) = f.call(zeros([50]).unwrap()).unwrap();
     assert_eq!(values(&sum), values(&twice));
 }
+
+#[test]
+fn what_a_loop_carries_through_a_branch_is_there_once() {
+    let _context = own_context();
+    // A value that a branch leaves as it is, beside what the other branch makes of it: in place, in another order, of both branches,
+    // and with the old value read by the branch or after it.
+    type Branches = fn(&Tensor, &Tensor, &Tensor) -> Result<(Tensor, Tensor)>;
+    let table: [(&str, u64, Branches); 5] = [
+        ("in place", 2, |i, a, b| {
+            cond(i, || Ok(((a * 0.5)?, (b + 1.0)?)), || Ok((a.clone(), b.clone())))
+        }),
+        ("the other way around", 2, |i, a, b| {
+            cond(i, || Ok((a.clone(), b.clone())), || Ok(((a * 0.5)?, (b + 1.0)?)))
+        }),
+        ("each its own", 2, |i, a, b| {
+            cond(i, || Ok(((a * 0.5)?, b.clone())), || Ok((a.clone(), (b + 1.0)?)))
+        }),
+        ("swapped", 6, |i, a, b| {
+            cond(i, || Ok((b.clone(), a.clone())), || Ok((a.clone(), b.clone())))
+        }),
+        ("read afterwards", 4, |i, a, b| {
+            let (c, d) = cond(i, || Ok(((a * 0.5)?, (b + 1.0)?)), || Ok((a.clone(), b.clone())))?;
+            Ok(((c + a)?, (d + b)?))
+        }),
+    ];
+    let size = 4 << 14;
+    for (what, most, branches) in table {
+        let f = function(move |(a, b): (Tensor, Tensor)| {
+            // Made here, so that the loop may write over them.
+            let start = ((a * 2.0)?, (b * 3.0)?);
+            fori_loop(0, 5, start, |i, (a, b): (Tensor, Tensor)| {
+                branches(&i.less(&constant(3i64, ())?)?, &a, &b)
+            })
+        });
+        let (a, b) = (numbers(&[1 << 14], 1), numbers(&[1 << 14], 2));
+        let (c, d) = call_checked(&f, &(a.clone(), b.clone()));
+        let (mut x, mut y) = ((&a * 2.0).unwrap(), (&b * 3.0).unwrap());
+        for i in 0..5i64 {
+            (x, y) = branches(&tensor(i < 3).unwrap(), &x, &y).unwrap();
+        }
+        assert_eq!((values(&c), values(&d)), (values(&x), values(&y)), "{what}");
+        let obtains = f.plan(&(a, b)).unwrap().obtains().get();
+        assert!(obtains < most * size + 16_384, "{what}: {obtains} bytes for {most} of {size}");
+    }
+}
