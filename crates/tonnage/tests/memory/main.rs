@@ -12,6 +12,7 @@ mod leaks;
 mod levers;
 mod limits;
 mod longer_storage;
+mod ranges;
 mod recipes;
 mod seeing;
 mod spill;

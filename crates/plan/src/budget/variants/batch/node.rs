@@ -3,6 +3,7 @@
 //! where bits lie.
 
 use smallvec::SmallVec;
+use tonnage_core::DType;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::dim::Dim;
 use tonnage_core::graph::{Graph, Node, ValueId};
@@ -131,6 +132,9 @@ impl PieceInference<'_> {
                 (program.stores.iter().map(of).collect(), self.attrs(cut)?)
             }
             Close::Reduce { reduction: fold, axes } if axes.contains(&cut) => {
+                if leaves_range(*fold, self.made(0)?.dtype) {
+                    return None;
+                }
                 (SmallVec::from_iter([BatchPart::Folded(*fold)]), self.node.attrs.clone())
             }
             Close::Reduce { axes, .. } => {
@@ -239,4 +243,14 @@ impl PieceInference<'_> {
 
 fn is_same(a: &Group, b: &Group) -> bool {
     a.len() == b.len() && a.iter().all(|pair| b.contains(pair))
+}
+
+/// Whether results of pieces may be infinite or zero where that of the whole is not: more than last digits would differ.
+fn leaves_range(reduction: Reduction, dtype: DType) -> bool {
+    match reduction {
+        Reduction::Prod => dtype.is_float(),
+        // A mean's pieces are sums.
+        Reduction::Mean => dtype == DType::F16,
+        _ => false,
+    }
 }
