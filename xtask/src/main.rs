@@ -5,6 +5,7 @@
 
 mod bench;
 mod cargo;
+mod gpu;
 mod help;
 mod keras;
 mod onnx;
@@ -34,6 +35,7 @@ const COMMANDS: &[Subcommand] = &[
     python::COMMAND,
     keras::COMMAND,
     onnx::COMMAND,
+    gpu::COMMAND,
     bench::COMMAND,
     soak::COMMAND,
     help::COMMAND,

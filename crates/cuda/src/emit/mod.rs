@@ -19,6 +19,8 @@ mod rows;
 mod store;
 mod walk;
 
+use std::fmt;
+
 use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
@@ -188,6 +190,27 @@ impl KernelKey {
             KernelKey::Arg(key) => arg::text(key),
             KernelKey::Gather(key) => index::gather_text(key),
             KernelKey::Put(key) => index::put_text(key),
+        }
+    }
+}
+
+/// A name for all kernels that do the same, whatever their operands.
+impl fmt::Display for KernelKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            KernelKey::Tile(TileKey { program, .. }) => {
+                let prims: Vec<String> =
+                    program.code.iter().map(|instr| format!("{:?}", instr.prim)).collect();
+                write!(f, "tile {}", prims.join(" "))?;
+                match &program.close {
+                    Close::Store => Ok(()),
+                    Close::Reduce { reduction, .. } => write!(f, " to {reduction:?}"),
+                }
+            }
+            KernelKey::Rows(key) => write!(f, "rows {}", key.name()),
+            KernelKey::Arg(_) => f.write_str("arg"),
+            KernelKey::Gather(_) => f.write_str("gather"),
+            KernelKey::Put(key) => write!(f, "put {}", key.name()),
         }
     }
 }

@@ -11,6 +11,7 @@
 mod cases;
 mod compile;
 mod draw;
+mod record;
 mod rows;
 
 use std::collections::HashMap;
@@ -72,6 +73,11 @@ fn kernels_give_the_bits_of_the_cpu() {
         cases.len(),
         wrong[..wrong.len().min(20)].join("\n")
     );
+}
+
+#[test]
+fn kernels_that_changed_since_the_record_of_hardware_are_named() {
+    record::compare(&launches(&cases()).0);
 }
 
 /// Every so many kernels, for each architecture: all of them take a minute.

@@ -7,11 +7,10 @@ use crate::common::own_context;
 type Case = (&'static str, DType, [f32; 2], fn(&Tensor) -> Result<Tensor>);
 
 /// The first half of the rows has one number, the second the other: halves overflow or vanish, all of them do not.
-const CASES: [Case; 7] = [
+const CASES: [Case; 6] = [
     ("prod of f16", DType::F16, [8.0, 0.125], |x| x.prod(0)),
     ("prod of bf16", DType::BF16, [1024.0, 1.0 / 1024.0], |x| x.prod(0)),
     ("prod of f32", DType::F32, [1024.0, 1.0 / 1024.0], |x| x.prod(0)),
-    ("prod of f64", DType::F64, [1048576.0, 1.0 / 1048576.0], |x| x.prod(0)),
     ("mean of f16", DType::F16, [5000.0, 5000.0], |x| x.mean(0)),
     ("mean of bf16", DType::BF16, [5000.0, 5000.0], |x| x.mean(0)),
     ("mean of f32", DType::F32, [5000.0, -5000.0], |x| x.mean(0)),

@@ -29,6 +29,13 @@ pub struct PutKey {
     wide: bool,
 }
 
+impl PutKey {
+    /// How rows are put.
+    pub fn name(&self) -> String {
+        format!("{:?}", self.how)
+    }
+}
+
 /// Words before lengths and steps. Those of the sort begin at `SORT`.
 const FIRST: usize = 14;
 const SORT: usize = 9;

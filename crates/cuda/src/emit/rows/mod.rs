@@ -12,6 +12,7 @@ use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, OpDef};
 use tonnage_core::{Attrs, Bytes, DType};
+use tonnage_ops::TABLE;
 
 use super::axes::{Axes, contiguous};
 use super::operand::{load, stored};
@@ -46,6 +47,13 @@ pub struct RowKey {
     held: u8,
     /// Whether positions take 64 bits.
     wide: bool,
+}
+
+impl RowKey {
+    /// The op.
+    pub fn name(&self) -> &'static str {
+        TABLE.iter().find(|op| op.id == self.op).map_or("?", |op| op.name)
+    }
 }
 
 /// What a kernel's text depends on of an operand.

@@ -1,0 +1,45 @@
+//! `cargo xtask gpu`: what can be shown on a machine with an NVIDIA GPU alone.
+//!
+//! Every op, functions, budgets and training run on `cuda:0` beside the CPU, bits and bytes compared; then the rates of kernels are measured,
+//! and the kernels that were run are written down with hashes of their texts. The tests name those that have changed since.
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::Subcommand;
+use crate::cargo::Cargo;
+use crate::step::{self, CheckStep, StepOutcome};
+
+/// The row of this command.
+pub const COMMAND: Subcommand = Subcommand {
+    name: "gpu",
+    doc: "runs the suites of devices on an NVIDIA GPU, measures kernels, and records which were run",
+    words: "",
+    run,
+};
+
+fn run(_words: &[String]) -> ExitCode {
+    let steps = [
+        CheckStep { name: "programs and every op on cuda:0", run: suite },
+        CheckStep { name: "rates of kernels", run: rates },
+        CheckStep { name: "record", run: record },
+    ];
+    match step::run(&steps, &mut io::stdout()) {
+        Ok(true) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn suite() -> StepOutcome {
+    Cargo::new("test --release -p tonnage --test devices")
+        .env("TONNAGE_TEST_DEVICE", "cuda:0")
+        .run()
+}
+
+fn rates() -> StepOutcome {
+    Cargo::new("bench -p tonnage-cuda --bench hardware").run()
+}
+
+fn record() -> StepOutcome {
+    Cargo::new("test -p tonnage-cuda --test emulated record").env("TONNAGE_RECORD", "1").run()
+}
