@@ -33,6 +33,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("random.cuh", include_str!("../kernels/random.cuh")),
     ("prim.cuh", include_str!("../kernels/prim.cuh")),
     ("tile.cuh", include_str!("../kernels/tile.cuh")),
+    ("guard.cuh", include_str!("../kernels/guard.cuh")),
     ("rows.cuh", include_str!("../kernels/rows.cuh")),
     ("order.cuh", include_str!("../kernels/order.cuh")),
 ];

@@ -11,7 +11,7 @@ use tonnage_core::source::Source;
 
 use crate::emit::Bound;
 
-/// What kernels write: `kernels/tile.cuh` has the same fields.
+/// What kernels write: `kernels/guard.cuh` has the same fields.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Status {
