@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use tonnage::io::can_save;
 use tonnage::report::{Picture, Report, is_coloured, save, save_html};
+use tonnage::{Bytes, Plan, Price};
 
 use crate::train::{self, TrainJob, answer};
 
@@ -40,19 +41,31 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, String> {
         Ok(plan) => plan,
         Err(error) => return answer(&error),
     };
+    let title = format!("training {}, a step", args.job.name());
+    show(&title, &plan, args.job.budget, (args.all, &args.save), || job.prices())
+}
+
+/// Says what a plan takes and why, and saves its picture or report. Prices are asked for where a report is saved.
+pub fn show(
+    title: &str,
+    plan: &Plan,
+    budget: Option<Bytes>,
+    (all, files): (bool, &[PathBuf]),
+    prices: impl Fn() -> tonnage::Result<Vec<Price>>,
+) -> Result<ExitCode, String> {
+    let say = |error: tonnage::Error| error.to_string();
     let explained = plan.explain_on(&tonnage::machine());
-    match args.all {
+    match all {
         true => say!("{explained:#}"),
         false => say!("{explained}"),
     }
-    let title = format!("training {}, a step", args.job.name());
-    let picture = Picture::of_plan(&title, &plan);
-    say!("{}", picture.chart(CHART.0, CHART.1, args.job.budget, is_coloured()).trim_end());
-    for path in &args.save {
+    let picture = Picture::of_plan(title, plan);
+    say!("{}", picture.chart(CHART.0, CHART.1, budget, is_coloured()).trim_end());
+    for path in files {
         match path.extension().is_some_and(|end| end == "html") {
             true => {
-                let mut report = Report::new(&title).plan(&plan).prices(job.prices().map_err(say)?);
-                if let Some(budget) = args.job.budget {
+                let mut report = Report::new(title).plan(plan).prices(prices().map_err(say)?);
+                if let Some(budget) = budget {
                     report = report.budget(budget);
                 }
                 save_html(path, &report).map_err(say)?;

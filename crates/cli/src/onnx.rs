@@ -6,14 +6,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tonnage::io::{can_save, read_npy, save_npy};
-use tonnage::report::{Picture, Report, is_coloured, save, save_html};
 use tonnage::{Bytes, Tensor};
 use tonnage_onnx::{Model, PortDim, load};
 
+use crate::explain::show;
 use crate::train::answer;
-
-/// Columns and lines of the chart.
-const CHART: (usize, usize) = (80, 14);
 
 /// What is done with an ONNX model.
 #[derive(Parser)]
@@ -168,29 +165,8 @@ fn explain(args: &Explained) -> Result<ExitCode, String> {
         Ok(plan) => plan,
         Err(error) => return answer(&error),
     };
-    let explained = plan.explain_on(&tonnage::machine());
-    match args.all {
-        true => say!("{explained:#}"),
-        false => say!("{explained}"),
-    }
     let title = format!("a call of {}", sized.model.display());
-    let picture = Picture::of_plan(&title, &plan);
-    say!("{}", picture.chart(CHART.0, CHART.1, sized.budget, is_coloured()).trim_end());
-    for path in &args.save {
-        match path.extension().is_some_and(|end| end == "html") {
-            true => {
-                let mut report =
-                    Report::new(&title).plan(&plan).prices(model.prices(&specs).map_err(text)?);
-                if let Some(budget) = sized.budget {
-                    report = report.budget(budget);
-                }
-                save_html(path, &report).map_err(text)?;
-            }
-            false => save(path, &picture).map_err(text)?,
-        }
-        say!("saved: {}", path.display());
-    }
-    Ok(ExitCode::SUCCESS)
+    show(&title, &plan, sized.budget, (args.all, &args.save), || model.prices(&specs))
 }
 
 /// `tonnage run`.

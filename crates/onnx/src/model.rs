@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tonnage::{Bytes, DType, Error, Plan, Price, Ran, Result, Tensor, TensorType};
+use tonnage::{
+    Bytes, DType, Error, Plan, Price, Ran, Result, Tensor, TensorType, largest_that_fits,
+};
 
 use crate::data::ModelFile;
 use crate::message::{
@@ -323,21 +325,7 @@ impl Model {
             let inputs = self.named(self.specs(&bound)?.iter().map(Value::from).collect())?;
             self.segments.fits(inputs, budget)
         };
-        if !fits(1)? {
-            return Ok(0);
-        }
-        let (mut fit, mut over) = (1usize, 2usize);
-        while fits(over)? {
-            (fit, over) = (over, over.saturating_mul(2));
-        }
-        while over - fit > 1 {
-            let middle = fit + (over - fit) / 2;
-            match fits(middle)? {
-                true => fit = middle,
-                false => over = middle,
-            }
-        }
-        Ok(fit)
+        largest_that_fits(fits)
     }
 
     /// Runs it on inputs, in order.

@@ -61,7 +61,9 @@ pub use effects::{
     Lent, assert_all, assert_equal, assert_greater, assert_greater_equal, assert_less,
     assert_less_equal, assert_shape, host_callback, host_effect, print, prints, pure_callback,
 };
-pub use function::{ConcreteFunction, Function, Ran, budgeted, function, run_functions_eagerly};
+pub use function::{
+    ConcreteFunction, Function, Ran, budgeted, function, largest_that_fits, run_functions_eagerly,
+};
 pub use grad::{
     Check, Vjp, check_gradients, checkpoint, custom_gradient, grad, grad_wrt, hvp, jvp,
     value_and_grad, value_and_grad_wrt, vjp,

@@ -2,6 +2,8 @@
 //!
 //! Until then nothing that is launched behind such a kernel runs, so an update behind it does not happen. Products are the exception: the
 //! library knows nothing of the word. They write values of their own, which nobody sees who is told of the error.
+//!
+//! The word is obtained with the device's context and lives as long: it is overhead of the context, as modules are, and no tensor's.
 
 use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};

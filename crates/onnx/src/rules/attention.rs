@@ -161,12 +161,12 @@ fn rotary(c: &Call) -> Result<Vec<Value>> {
         _ => return Err(c.refuse(format!("an input of {}", x.shape()))),
     };
     let width = c.sizes(&rows)?[3] as i64;
-    let turned = match c.int("rotary_embedding_dim", 0)? {
+    let rotated_len = match c.int("rotary_embedding_dim", 0)? {
         0 => width,
         n => n,
     };
     let last = |part: Part| [Part::ALL, Part::ALL, Part::ALL, part];
-    let rotates = rows.slice(&last((0..turned).into()))?;
+    let rotated = rows.slice(&last((0..rotated_len).into()))?;
     let cache = |at: usize| -> Result<Tensor> {
         let table = c.x(at)?;
         let table = match c.maybe(3)? {
@@ -179,21 +179,21 @@ fn rotary(c: &Call) -> Result<Vec<Value>> {
     let neighbours = c.flag("interleaved")?;
     let (a, b) = match neighbours {
         true => {
-            (rotates.slice(&last(Part::ALL.by(2)))?, rotates.slice(&last(Part::from(1..).by(2)))?)
+            (rotated.slice(&last(Part::ALL.by(2)))?, rotated.slice(&last(Part::from(1..).by(2)))?)
         }
         false => (
-            rotates.slice(&last((0..turned / 2).into()))?,
-            rotates.slice(&last((turned / 2..).into()))?,
+            rotated.slice(&last((0..rotated_len / 2).into()))?,
+            rotated.slice(&last((rotated_len / 2..).into()))?,
         ),
     };
     let real = cos.mul(&a)?.sub(&sin.mul(&b)?)?;
     let imaginary = sin.mul(&a)?.add(&cos.mul(&b)?)?;
     let made = match neighbours {
-        true => tonnage::stack(&[&real, &imaginary], -1)?.reshape(c.sizes(&rotates)?)?,
+        true => tonnage::stack(&[&real, &imaginary], -1)?.reshape(c.sizes(&rotated)?)?,
         false => concat(&[&real, &imaginary], -1)?,
     };
-    let made = match turned < width {
-        true => concat(&[&made, &rows.slice(&last((turned..).into()))?], -1)?,
+    let made = match rotated_len < width {
+        true => concat(&[&made, &rows.slice(&last((rotated_len..).into()))?], -1)?,
         false => made,
     };
     let made = match sizes.len() {

@@ -31,8 +31,8 @@ pub fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 fn gemm(c: &Call) -> Result<Vec<Value>> {
-    let turned = |x: Tensor, name: &str| if c.flag(name)? { x.t() } else { Ok(x) };
-    let (a, b) = (turned(c.x(0)?, "transA")?, turned(c.x(1)?, "transB")?);
+    let transposed = |x: Tensor, name: &str| if c.flag(name)? { x.t() } else { Ok(x) };
+    let (a, b) = (transposed(c.x(0)?, "transA")?, transposed(c.x(1)?, "transB")?);
     let (alpha, beta) = (c.float("alpha", 1.0)?, c.float("beta", 1.0)?);
     let scaled = |x: Tensor, by: f64| match (by == 1.0, x.dtype().is_float()) {
         (true, _) => Ok(x),

@@ -34,8 +34,8 @@ struct Weights {
 }
 
 fn plain(c: &Call) -> Result<Weights> {
-    let turned = |x: Tensor| x.transpose(&[0, 2, 1]);
-    Ok(Weights { inputs: turned(c.x(1)?)?, state: turned(c.x(2)?)?, quantizes: false })
+    let transposed = |x: Tensor| x.transpose(&[0, 2, 1]);
+    Ok(Weights { inputs: transposed(c.x(1)?)?, state: transposed(c.x(2)?)?, quantizes: false })
 }
 
 /// Weights of 8 bits, with a scale and a zero for each direction, or for each column of it.

@@ -202,12 +202,23 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
                 .collect();
             concrete.program.fits(&arguments, budget, &levers)
         };
-        largest(fits).map_err(|e| e.at(source))
+        largest_that_fits(fits).map_err(|e| e.at(source))
     }
 }
 
-/// The largest number that fits, if what fits ends somewhere; 0 where not even 1 does.
-fn largest(fits: impl Fn(usize) -> Result<bool>) -> Result<usize> {
+/// The largest number that fits, found by doubling and then by halving, as if what fits at a number did at every smaller one; 0 where not even 1
+/// does. Where it ends nowhere, a number that is larger than any length.
+///
+/// ```
+/// assert_eq!(tonnage::largest_that_fits(|n| Ok(n * n <= 1000))?, 31);
+/// assert_eq!(tonnage::largest_that_fits(|_| Ok(false))?, 0);
+/// assert!(tonnage::largest_that_fits(|_| Ok(true))? > 1 << 60);
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+///
+/// # Errors
+/// Those of `fits`.
+pub fn largest_that_fits(fits: impl Fn(usize) -> Result<bool>) -> Result<usize> {
     if !fits(1)? {
         return Ok(0);
     }

@@ -32,6 +32,7 @@ mod run;
 pub(crate) mod signature;
 
 pub use around::{around, budgeted, enter_budget, leave_budget};
+pub use budget::largest_that_fits;
 pub(crate) use cache::{HasProgram, TraceCache};
 pub use concrete::ConcreteFunction;
 pub(crate) use key::CallKey;
