@@ -129,11 +129,11 @@ impl Segments {
     fn run(&self, segment: &Segment, mut alive: Alive) -> Result<Alive> {
         let end = &segment.end;
         if !end.results.is_empty() {
-            let mut arguments = arguments(&alive);
+            let arguments = arguments(&alive);
             let lives = |name: &str| self.data.is_live(name, end.next);
             // What nobody reads any more is given up to the call.
             alive.retain(|(name, _)| lives(name));
-            let mut made = segment.function.call(std::mem::take(&mut arguments))?.into_iter();
+            let mut made = segment.function.call(arguments)?.into_iter();
             for (name, count) in &end.results {
                 let value = match count {
                     None => made.next().map_or(Value::Absent, Value::Tensor),
