@@ -6,20 +6,25 @@ use crate::common::own_context;
 
 type Case = (&'static str, DType, [f32; 2], fn(&Tensor) -> Result<Tensor>);
 
+const ROWS: usize = 128;
+
 /// The first half of the rows has one number, the second the other: halves overflow or vanish, all of them do not.
-const CASES: [Case; 6] = [
+const CASES: [Case; 8] = [
     ("prod of f16", DType::F16, [8.0, 0.125], |x| x.prod(0)),
     ("prod of bf16", DType::BF16, [1024.0, 1.0 / 1024.0], |x| x.prod(0)),
     ("prod of f32", DType::F32, [1024.0, 1.0 / 1024.0], |x| x.prod(0)),
     ("mean of f16", DType::F16, [5000.0, 5000.0], |x| x.mean(0)),
     ("mean of bf16", DType::BF16, [5000.0, 5000.0], |x| x.mean(0)),
     ("mean of f32", DType::F32, [5000.0, -5000.0], |x| x.mean(0)),
+    ("sum of f16", DType::F16, [2000.0, -2000.0], |x| x.sum(0)),
+    ("product of f16", DType::F16, [2000.0, -2000.0], |x| {
+        x.transpose(&[1, 0])?.matmul(&ones([ROWS, 1])?.cast(DType::F16)?)
+    }),
 ];
 
 #[test]
 fn pieces_of_a_reduction_stay_in_the_range_of_the_whole() {
     let _context = own_context();
-    const ROWS: usize = 128;
     for (name, dtype, [first, second], reduce) in CASES {
         let numbers: Vec<f32> =
             (0..ROWS * 4).map(|i| if i < ROWS * 2 { first } else { second }).collect();

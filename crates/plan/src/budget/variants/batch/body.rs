@@ -9,14 +9,14 @@ use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::{Builder, Graph, Node, ValueId};
 use tonnage_core::row::Lower;
-use tonnage_core::tile::{Close, Reduction};
+use tonnage_core::tile::{Close, Form, Reduction};
 use tonnage_ops::emit;
 use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 use tonnage_ops::shape::fill::FILL;
 use tonnage_ops::tile::fused::FUSED;
 
 use super::build::mark;
-use super::node::{BatchPart, part_of, piece_of};
+use super::node::{BatchPart, part_of, piece_of, sum_type};
 use super::parts::{BatchSplit, NodePlacement};
 
 /// A body, and which values of the whole graph are its inputs and outputs.
@@ -180,7 +180,7 @@ impl<'g> PieceBodyBuilder<'g> {
         for id in sums {
             let info = self.graph.value(*id);
             self.builder.mark(Mark { source: info.source, kind: info.kind });
-            self.builder.input(info.ty.clone(), info.kind, info.name.clone());
+            self.builder.input(sum_type(&info.ty), info.kind, info.name.clone());
         }
         for (id, axis) in self.taken.sliced.clone() {
             let info = self.graph.value(id);
@@ -238,7 +238,9 @@ impl<'g> PieceBodyBuilder<'g> {
         }
         self.builder.mark(mark(self.graph, node));
         let made = match on.makes.first() {
-            Some(BatchPart::Folded(Reduction::Mean)) => vec![self.sum_of_mean(node, inputs)?],
+            Some(BatchPart::Folded(fold @ (Reduction::Sum | Reduction::Mean))) => {
+                self.sums(node, inputs, *fold)?
+            }
             _ => self.builder.emit(node.op, inputs, on.attrs.clone(), Vec::new(), node.aux)?,
         };
         for ((id, part), value) in node.outputs.iter().zip(&on.makes).zip(made) {
@@ -246,6 +248,9 @@ impl<'g> PieceBodyBuilder<'g> {
             let (axis, expected) = match part {
                 BatchPart::Along(axis) => (Some(*axis), piece_of(whole, *axis, self.parts.pieces)),
                 BatchPart::Packed(_, axis) => (Some(*axis), Some(value.ty().clone())),
+                BatchPart::Folded(Reduction::Sum | Reduction::Mean) => {
+                    (None, Some(sum_type(whole)))
+                }
                 _ => (None, Some(whole.clone())),
             };
             if expected.as_ref() != Some(value.ty()) {
@@ -256,15 +261,30 @@ impl<'g> PieceBodyBuilder<'g> {
         Ok(())
     }
 
-    /// A mean's sum over a piece: what it is divided by is that of the whole.
-    fn sum_of_mean(&mut self, node: &Node, inputs: Vec<Value>) -> Result<Value> {
-        let Lower::Tile(make) = node.op.lower else { return Err(bad(node.op.name)) };
-        let mut program = self.graph.with_call(node, |call| make(call, node.aux))?;
-        if let Close::Reduce { reduction: fold, .. } = &mut program.close {
-            *fold = Reduction::Sum;
+    /// Sums over a piece, in the type in which pieces are added up. A mean is divided when all pieces are there.
+    fn sums(&mut self, node: &Node, inputs: Vec<Value>, fold: Reduction) -> Result<Vec<Value>> {
+        let whole = self.graph.ty(node.outputs[0]);
+        let sum = sum_type(whole);
+        let is_wider = sum.dtype != whole.dtype;
+        if !is_wider && fold == Reduction::Sum {
+            return self.builder.emit(node.op, inputs, node.attrs.clone(), Vec::new(), node.aux);
         }
-        let sum = self.builder.apply(&FUSED, inputs, Attrs::Tile(Box::new(program)))?;
-        emit::reshape(&mut self.builder, sum, &self.graph.ty(node.outputs[0]).shape)
+        if let Lower::Tile(make) = node.op.lower {
+            let mut program = self.graph.with_call(node, |call| make(call, node.aux))?;
+            if let Close::Reduce { reduction, .. } = &mut program.close {
+                *reduction = Reduction::Sum;
+            }
+            program.stores.iter_mut().for_each(|(_, form)| *form = Form::Elements(sum.dtype));
+            let made = self.builder.apply(&FUSED, inputs, Attrs::Tile(Box::new(program)))?;
+            return Ok(vec![emit::reshape(&mut self.builder, made, &whole.shape)?]);
+        }
+        let e = &mut self.builder;
+        let widen = |value: Value| match value.ty().dtype == whole.dtype {
+            true => emit::cast(e, value, sum.dtype),
+            false => Ok(value),
+        };
+        let inputs = inputs.into_iter().map(widen).collect::<Result<Vec<_>>>()?;
+        self.builder.emit(node.op, inputs, node.attrs.clone(), Vec::new(), node.aux)
     }
 }
 

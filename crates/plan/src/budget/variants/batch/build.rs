@@ -20,7 +20,7 @@ use tonnage_ops::emit;
 use tonnage_ops::tile::fused::FUSED;
 
 use super::body::{PieceBody, body};
-use super::node::{BatchPart, part_of};
+use super::node::{BatchPart, part_of, sum_type};
 use super::parts::{BatchSplit, NodePlacement};
 
 /// A graph in pieces.
@@ -142,7 +142,7 @@ impl Outer<'_> {
                 source: self.graph.value(*id).source,
                 kind: self.graph.value(*id).kind,
             });
-            let ty = self.sizes.ty(self.graph.ty(*id));
+            let ty = sum_type(&self.sizes.ty(self.graph.ty(*id)));
             inputs.push(emit::zeros(&mut self.builder, &ty)?);
         }
         for (id, axis) in &body.sliced {
@@ -180,10 +180,11 @@ impl Outer<'_> {
         let e = &mut self.builder;
         let whole = &self.sizes.ty(self.graph.ty(id));
         match &self.parts.parts[id.index()] {
-            BatchPart::Folded(Reduction::Sum) => Ok(value),
+            BatchPart::Folded(Reduction::Sum) => emit::cast(e, value, whole.dtype),
             BatchPart::Folded(Reduction::Mean) => {
-                let count = emit::number(e, count(self.graph, id)? as f64, whole.dtype)?;
-                emit::div(e, value, count)
+                let count = emit::number(e, count(self.graph, id)? as f64, value.ty().dtype)?;
+                let mean = emit::div(e, value, count)?;
+                emit::cast(e, mean, whole.dtype)
             }
             BatchPart::Folded(fold) => {
                 let mut program = TileProgram::loading(&[whole.dtype]);

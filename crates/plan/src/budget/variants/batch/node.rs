@@ -247,10 +247,12 @@ fn is_same(a: &Group, b: &Group) -> bool {
 
 /// Whether results of pieces may be infinite or zero where that of the whole is not: more than last digits would differ.
 fn leaves_range(reduction: Reduction, dtype: DType) -> bool {
-    match reduction {
-        Reduction::Prod => dtype.is_float(),
-        // A mean's pieces are sums.
-        Reduction::Mean => dtype == DType::F16,
-        _ => false,
-    }
+    reduction == Reduction::Prod && dtype.is_float()
+}
+
+/// The type in which sums of pieces are added up: that of the whole, or a wider one where the sum of a piece may
+/// overflow though that of the whole does not.
+pub fn sum_type(whole: &TensorType) -> TensorType {
+    let dtype = if whole.dtype == DType::F16 { DType::F32 } else { whole.dtype };
+    TensorType { dtype, ..whole.clone() }
 }
