@@ -185,7 +185,7 @@ def progress():
 
 
 class Info(dict):
-    """What a device holds: ``current``, ``peak``, ``cached``, ``limit`` and ``holders``. It is shown as a table."""
+    """What a device holds: ``current``, ``peak``, ``cached``, ``reserved`` (both together), ``overhead`` (of a GPU: what its driver takes besides), ``limit`` and ``holders``. It is shown as a table."""
 
     def __init__(self, figures):
         super().__init__(figures)
@@ -228,6 +228,20 @@ def reset_peak(device="CPU:0"):
     from .config import _device
 
     _t.reset_peak(_device(device))
+
+
+def empty_cache(device="CPU:0"):
+    """Gives back what a device keeps warm for the next call; returns how many bytes that were.
+
+    >>> x = tf.random.normal([512, 512]) + 1.0
+    >>> del x
+    >>> freed = tf.memory.empty_cache()
+    >>> tf.memory.info()["cached"]
+    0
+    """
+    from .config import _device
+
+    return _t.empty_cache(_device(device))
 
 
 @_contextlib.contextmanager

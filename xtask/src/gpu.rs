@@ -7,7 +7,8 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::Subcommand;
-use crate::cargo::Cargo;
+use crate::cargo::{Cargo, target};
+use crate::python::environment;
 use crate::step::{self, CheckStep, StepOutcome};
 
 /// The row of this command.
@@ -27,6 +28,20 @@ fn run(_words: &[String]) -> ExitCode {
     match step::run(&steps, &mut io::stdout()) {
         Ok(true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
+    }
+}
+
+/// The compiler of kernels in the version that the file of registers is of; it needs no GPU.
+const COMPILER: &str = "nvidia-cuda-nvrtc==13.4.92";
+
+/// Compiles kernels without a GPU: none has a stack frame, and their registers are those of the file.
+pub fn kernels() -> StepOutcome {
+    let home = target().join("nvrtc");
+    match environment(&home, &[COMPILER]) {
+        Ok(_) => Cargo::new("test -p tonnage-cuda --test emulated registers")
+            .env("VIRTUAL_ENV", &home.to_string_lossy())
+            .run(),
+        Err(why) => StepOutcome::Skipped(why),
     }
 }
 

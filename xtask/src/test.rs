@@ -17,6 +17,7 @@ use std::process::ExitCode;
 
 use crate::Subcommand;
 use crate::cargo::Cargo;
+use crate::gpu;
 use crate::onnx;
 use crate::python;
 use crate::step::{self, CheckStep};
@@ -37,6 +38,7 @@ const STEPS: &[CheckStep] = &[
         run: || Cargo::new("doc --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings").run(),
     },
     CheckStep { name: "tests", run: || Cargo::new("test --workspace --no-fail-fast").run() },
+    CheckStep { name: "CUDA kernels", run: gpu::kernels },
     CheckStep { name: "Python", run: python::tests },
     CheckStep { name: "ONNX", run: onnx::slice },
     CheckStep { name: "AddressSanitizer", run: unsound::address_sanitizer },

@@ -38,6 +38,15 @@ impl Error {
         &self.kind
     }
 
+    /// The same, where it is the system that refused memory, with the other processes that have some.
+    #[must_use]
+    pub fn beside(mut self, processes: impl FnOnce() -> Vec<(String, Option<Bytes>)>) -> Error {
+        if let ErrorKind::SystemRefused { shortage } = &mut *self.kind {
+            shortage.others = processes();
+        }
+        self
+    }
+
     /// The user's line, where it is known.
     pub fn source_line(&self) -> Option<Source> {
         self.source

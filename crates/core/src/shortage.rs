@@ -47,6 +47,8 @@ pub struct Shortage {
     pub in_use: Bytes,
     /// All holders, largest first: what is of one kind and comes from one line is one.
     pub holders: Vec<Holder>,
+    /// Other processes that hold memory of the device, and how much where that is known.
+    pub others: Vec<(String, Option<Bytes>)>,
 }
 
 impl Shortage {
@@ -101,10 +103,18 @@ impl fmt::Display for Shortage {
         match self.holders.get(NAMED..).filter(|rest| !rest.is_empty()) {
             Some(rest) => {
                 let bytes: Bytes = rest.iter().map(|holder| holder.bytes).sum();
-                write!(f, ", and {} more ({bytes})", rest.len())
+                write!(f, ", and {} more ({bytes})", rest.len())?;
             }
-            None => Ok(()),
+            None => {}
         }
+        for (i, (process, bytes)) in self.others.iter().enumerate() {
+            let lead = if i == 0 { "; other processes have memory there:" } else { "," };
+            write!(f, "{lead} {process}")?;
+            if let Some(bytes) = bytes {
+                write!(f, " ({bytes})")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -124,7 +134,8 @@ mod tests {
         holders.extend((0..5).map(|_| holder(Kind::Input, "input x at a.rs:3", 64, 1)));
         let in_use = holders.iter().map(|h| h.bytes).sum();
         let (what, device) = ("sort".into(), Device::SIM);
-        let shortage = Shortage { what, device, asked: Bytes::new(64), in_use, holders };
+        let others = Vec::new();
+        let shortage = Shortage { what, device, asked: Bytes::new(64), in_use, holders, others };
         let text = shortage.to_string();
         assert!(text.contains("held by activation matmul at a.rs:1 (4.00 KiB in 3)"), "{text}");
         assert!(text.contains("6.31 KiB in use on sim:0"), "{text}");
@@ -134,6 +145,10 @@ mod tests {
         let remedies = shortage.remedies();
         assert_eq!(remedies.len(), 2, "a quarter and more: {remedies:?}");
         assert!(remedies[0].starts_with("4.00 KiB are values on the way: drop"), "{remedies:?}");
+        let others = vec![("7 python".to_string(), Some(Bytes::mib(3))), ("8".to_string(), None)];
+        let shared = Shortage { others, ..shortage.clone() }.to_string();
+        let end = "; other processes have memory there: 7 python (3.00 MiB), 8";
+        assert!(shared.ends_with(end), "{shared}");
         let planned = Shortage { in_use: Bytes::ZERO, ..shortage };
         assert!(planned.remedies().is_empty());
     }

@@ -11,4 +11,5 @@ pub mod driver;
 pub mod emit;
 pub mod headers;
 pub mod product;
+pub mod slots;
 pub mod target;

@@ -41,6 +41,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tonnage::bind::set_question(errors::is_interrupted);
+    tonnage::bind::set_packages(module.py().import("sys")?.getattr("path")?.extract()?);
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<variable::PyVariable>()?;
     module.add_class::<dtype::PyDType>()?;
@@ -110,6 +111,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         session::call_eagerly,
         memory::memory_info,
         memory::reset_peak,
+        memory::empty_cache,
         memory::set_limit,
         memory::set_spill_folder,
         memory::keep_in_files,

@@ -145,6 +145,8 @@ pub fn memory_info<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, Py
     made.set_item("peak", info.peak.get())?;
     made.set_item("cached", info.cached.get())?;
     made.set_item("away", info.away.get())?;
+    made.set_item("reserved", info.reserved.get())?;
+    made.set_item("overhead", info.overhead.get())?;
     made.set_item("graphs", info.graphs.get())?;
     made.set_item("limit", info.limit.map(|b| b.get()))?;
     let holders = PyList::empty(py);
@@ -167,6 +169,12 @@ pub fn memory_info<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, Py
 #[pyfunction]
 pub fn reset_peak(py: Python<'_>, device: &str) -> PyResult<()> {
     memory::reset_peak(device).map_err(|e| raise(py, e))
+}
+
+/// Gives back what a device keeps warm, and says how much that was.
+#[pyfunction]
+pub fn empty_cache(py: Python<'_>, device: &str) -> PyResult<u64> {
+    memory::empty_cache(device).map(|bytes| bytes.get()).map_err(|e| raise(py, e))
 }
 
 /// The most that a device may hold; `None` is what the machine has.

@@ -80,6 +80,7 @@ fn the_three_errors_say_what_was_asked_and_who_holds_what() {
             bytes: Bytes::mib(6),
             buffers: 1,
         }],
+        others: Vec::new(),
     };
 
     let error = obtain(&ledger, Bytes::mib(11)).unwrap_err();

@@ -18,6 +18,7 @@ pub use crate::grad::custom::custom_gradient_with;
 pub use crate::tape::finite::check_numerics;
 pub use crate::tape::gradients;
 pub use crate::variable::keep_in_files;
+pub use tonnage_runtime::backend::set_packages;
 pub use tonnage_runtime::interrupt::set_question;
 
 /// Applies an op by its row.

@@ -24,15 +24,15 @@ impl KernelSource {
     pub fn new(text: &str, capability: (u32, u32)) -> Result<KernelSource, String> {
         let whole: String = HEADERS.iter().map(|(_, header)| *header).chain([text]).collect();
         let text = CString::new(whole).map_err(|e| e.to_string())?;
-        let architecture = format!("--gpu-architecture=sm_{}{}", capability.0, capability.1);
+        // The instructions that Hopper alone has are asked for by a letter.
+        let letter = if capability == (9, 0) { "a" } else { "" };
+        let (major, minor) = capability;
+        let architecture = format!("--gpu-architecture=sm_{major}{minor}{letter}");
         let architecture = CString::new(architecture).map_err(|e| e.to_string())?;
         // Products and sums are joined where a program says so, and nowhere else: the bits are the CPU's.
         let others = [c"--fmad=false", c"--std=c++17", c"-default-device"].map(CStr::to_owned);
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: two numbers are written.
-        said(unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
         let options = [architecture].into_iter().chain(others).collect();
-        Ok(KernelSource { text, options, version: (major, minor) })
+        Ok(KernelSource { text, options, version: version()? })
     }
 
     /// Compiles it.
@@ -42,6 +42,17 @@ impl KernelSource {
     pub fn compile(&self) -> Result<Vec<u8>, String> {
         compile(&self.text, &self.options)
     }
+}
+
+/// The version of the compiler.
+///
+/// # Errors
+/// Where it does not say.
+pub fn version() -> Result<(i32, i32), String> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: two numbers are written.
+    said(unsafe { sys::nvrtcVersion(&mut major, &mut minor) })?;
+    Ok((major, minor))
 }
 
 fn compile(source: &CStr, options: &[CString]) -> Result<Vec<u8>, String> {

@@ -1,7 +1,8 @@
 //! Where CUDA's libraries are: in the loader's path, in the folders that CUDA is installed to, and in the packages that Python programs bring.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use cudarc::cublaslt::sys as cublaslt;
 use cudarc::nvrtc::sys as nvrtc;
@@ -56,6 +57,20 @@ fn preload(name: &str) -> bool {
     false
 }
 
+/// Folders with packages of the Python program that this runs in.
+static PACKAGES: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Says where the packages of a Python program are, whose libraries are found there; the first that says so is heard.
+pub fn set_packages(folders: Vec<PathBuf>) {
+    let _ = PACKAGES.set(folders);
+}
+
+/// The folders of libraries that NVIDIA's packages have among these.
+fn of_packages(packages: &Path) -> Vec<PathBuf> {
+    let found = packages.join("nvidia").read_dir().into_iter().flatten().flatten();
+    found.map(|package| package.path().join("lib")).collect()
+}
+
 /// Folders that CUDA's libraries may be in, in the order in which they are looked through.
 fn folders() -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -65,13 +80,13 @@ fn folders() -> Vec<PathBuf> {
         }
     }
     found.push(PathBuf::from("/usr/local/cuda/lib64"));
+    for packages in PACKAGES.get().into_iter().flatten() {
+        found.extend(of_packages(packages));
+    }
     if let Some(environment) = env::var_os("VIRTUAL_ENV") {
         let pythons = PathBuf::from(environment).join("lib");
         for python in pythons.read_dir().into_iter().flatten().flatten() {
-            let packages = python.path().join("site-packages/nvidia");
-            for package in packages.read_dir().into_iter().flatten().flatten() {
-                found.push(package.path().join("lib"));
-            }
+            found.extend(of_packages(&python.path().join("site-packages")));
         }
     }
     found.retain(|folder| folder.is_dir());

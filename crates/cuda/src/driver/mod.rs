@@ -7,6 +7,7 @@
 pub mod compiler;
 pub mod library;
 mod module;
+mod processes;
 mod product;
 mod status;
 
@@ -20,6 +21,7 @@ use serde::Serialize;
 use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::{Bytes, Device, DeviceKind};
 
+pub use processes::GpuProcess;
 pub use status::Status;
 
 use crate::cache::KernelCache;

@@ -12,13 +12,13 @@ mod cases;
 mod compile;
 mod draw;
 mod record;
+mod registers;
 mod rows;
 
 use std::collections::HashMap;
 
 use cases::cases;
 use compile::Library;
-use tonnage_cuda::driver::compiler::KernelSource;
 use tonnage_cuda::driver::{Status, library};
 use tonnage_cuda::emit::{KernelKey, Launch};
 
@@ -80,22 +80,10 @@ fn kernels_that_changed_since_the_record_of_hardware_are_named() {
     record::compare(&launches(&cases()).0);
 }
 
-/// Every so many kernels, for each architecture: all of them take a minute.
-const EVERY: usize = 40;
-
 #[test]
-fn kernels_compile_for_the_architectures() {
-    if let Err(what) = library::find_compiler() {
-        println!("SKIPPED: {what}");
-        return;
-    }
-    let cases = cases();
-    let (keys, _) = launches(&cases);
-    for key in keys.iter().step_by(EVERY) {
-        for capability in [(8, 0), (9, 0)] {
-            let source = KernelSource::new(&key.text(), capability).unwrap();
-            let made = source.compile();
-            assert!(made.is_ok(), "{}\n{}", made.unwrap_err(), key.text());
-        }
+fn kernels_have_no_stack_frame_and_the_registers_of_the_file() {
+    match library::find_compiler() {
+        Ok(()) => registers::compare(&launches(&cases()).0),
+        Err(what) => println!("SKIPPED: {what}"),
     }
 }

@@ -15,6 +15,7 @@ use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::driver::Gpu;
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::product::Product;
+use tonnage_cuda::slots::Slots;
 use tonnage_cuda::target::{self, CudaTarget};
 use tonnage_ops::OpId;
 use tonnage_ops::tile::TileLimits;
@@ -23,13 +24,15 @@ use tonnage_plan::{SharedTarget, Target as _};
 use super::host_step::{host_step, host_tile};
 use super::{Backend, CPU, KernelLaunch, ReadSource, RowsToFile, TileLaunch, TileToFile};
 use crate::lend::{Region, RegionMut, Regions};
-use crate::system::{Memory, cache_folder};
+use crate::system::{Memory, cache_folder, process_name};
 
 /// The device.
 #[derive(Debug)]
 pub struct Cuda {
     gpu: Gpu,
     target: Arc<CudaTarget>,
+    /// Where small blocks lie.
+    slots: Slots,
 }
 
 impl Cuda {
@@ -41,7 +44,7 @@ impl Cuda {
         let kernels = cache_folder().map(|folder| folder.join("kernels"));
         let gpu = Gpu::open(index, KernelCache::new(kernels))?;
         let target = Arc::new(CudaTarget::of(gpu.info(), CPU.target()));
-        Ok(Arc::new(Cuda { gpu, target }))
+        Ok(Arc::new(Cuda { gpu, target, slots: Slots::default() }))
     }
 
     /// Launches a product of matrices; false where it is none that the library takes.
@@ -133,13 +136,35 @@ impl Memory for Cuda {
     }
 
     fn obtain(&self, len: usize) -> Option<NonZero<usize>> {
-        let address = self.gpu.obtain(len)?;
-        self.gpu.fill(address.get(), len, 0).ok()?;
-        Some(address)
+        match Slots::holds(len) {
+            true => self.slots.obtain(len, || self.gpu.obtain(target::PAGE as usize)),
+            false => self.gpu.obtain(len),
+        }
     }
 
-    fn release(&self, address: NonZero<usize>, _: usize) {
-        self.gpu.release(address);
+    fn release(&self, address: NonZero<usize>, len: usize) {
+        let block = match Slots::holds(len) {
+            true => self.slots.release(address, len),
+            false => Some(address),
+        };
+        if let Some(block) = block {
+            self.gpu.release(block);
+        }
+    }
+
+    fn idle(&self) -> Bytes {
+        self.slots.idle()
+    }
+
+    fn taken(&self) -> Option<Bytes> {
+        let (free, all) = self.gpu.memory().ok()?;
+        Some(all.saturating_sub(free))
+    }
+
+    fn give_up(&self) {
+        if let Some(page) = self.slots.give_up() {
+            self.gpu.release(page);
+        }
     }
 
     fn copy_in(&self, from: &[u8], to: usize) -> Result<()> {
@@ -184,6 +209,12 @@ impl Backend for Cuda {
 
     fn capacity(&self) -> Option<Bytes> {
         Some(self.gpu.info().memory)
+    }
+
+    fn other_processes(&self) -> Vec<(String, Option<Bytes>)> {
+        let own = std::process::id();
+        let others = self.gpu.processes().into_iter().filter(|process| process.pid != own);
+        others.map(|process| (process_name(process.pid), process.bytes)).collect()
     }
 
     fn tile(&self, launch: &TileLaunch<'_>, regions: Regions<'_>) -> Result<()> {

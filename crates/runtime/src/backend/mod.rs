@@ -34,6 +34,7 @@ pub use copies::{CopyTicket, HostBlock, HostPart};
 pub use cpu::CPU;
 pub use cuda::Cuda;
 pub use sim::{Sim, SimTarget};
+pub use tonnage_cuda::driver::library::set_packages;
 pub use tonnage_cuda::driver::{GpuInfo, list as gpus};
 
 pub use host_step::{HostStep, HostStepPolicy, refused as refused_on_host};
@@ -68,6 +69,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// All the memory that it has, where that is known.
     fn capacity(&self) -> Option<Bytes>;
+
+    /// Other processes that have memory of it, and how much where that is known.
+    fn other_processes(&self) -> Vec<(String, Option<Bytes>)> {
+        Vec::new()
+    }
 
     /// Runs a tile program.
     fn tile(&self, launch: &TileLaunch<'_>, regions: Regions<'_>) -> Result<()>;

@@ -84,7 +84,7 @@ impl Headroom {
     fn refused(&self, least: Bytes) -> Error {
         let holders = self.ledger.others(&self.inputs);
         let (what, device, in_use) = ("a call".into(), self.ledger.device(), self.others);
-        let shortage = Shortage { what, device, asked: least, in_use, holders };
+        let shortage = Shortage { what, device, asked: least, in_use, holders, others: Vec::new() };
         let least = Some(least + self.others);
         ErrorKind::OverBudget { shortage, budget: self.limit, least, would_help: None }.into()
     }

@@ -364,7 +364,14 @@ impl Books {
 
     fn shortage(&self, asked: Bytes, owner: &Owner) -> Shortage {
         let (what, in_use) = (owner.label(), self.in_use);
-        Shortage { what, device: self.device, asked, in_use, holders: self.named(&[]) }
+        Shortage {
+            what,
+            device: self.device,
+            asked,
+            in_use,
+            holders: self.named(&[]),
+            others: Vec::new(),
+        }
     }
 
     /// The holders but for these entries, largest first, as errors name them.
@@ -398,6 +405,7 @@ impl Books {
             reserved: self.in_use + cached,
             peak_reserved: self.peak_reserved,
             limit: self.limit,
+            overhead: Bytes::ZERO,
             graphs: self.tallies.iter().map(|tally| tally.bytes).sum(),
             by_kind: Kind::ALL
                 .into_iter()

@@ -37,7 +37,7 @@ pub struct Info {
     pub in_use: Bytes,
     /// The most that was in use since the last reset.
     pub peak: Bytes,
-    /// Held by no one, kept warm, and given up before anything else is.
+    /// Held by no one, kept warm, and given up before anything else is. On a GPU also the rest of pages that hold small tensors.
     pub cached: Bytes,
     /// Of tensors that live and were sent out of memory under a limit: they come back when they are read.
     pub away: Bytes,
@@ -47,6 +47,8 @@ pub struct Info {
     pub peak_reserved: Bytes,
     /// What reserved may be, where the user set it.
     pub limit: Option<Bytes>,
+    /// Of a GPU's memory: what its driver takes for the context and the kernels of this process, and what other processes have.
+    pub overhead: Bytes,
     /// What traces and plans take of Rust's allocator; no part of what is in use, and bounded where they
     /// are held.
     pub graphs: Bytes,
@@ -54,6 +56,16 @@ pub struct Info {
     pub by_kind: Vec<(Kind, Bytes)>,
     /// In use, by owner, and graphs; largest first.
     pub holders: Vec<Holder>,
+}
+
+impl Info {
+    /// Adds what was obtained from a device and is no block's, and says what else is taken there.
+    pub(super) fn add_device(&mut self, idle: Bytes, taken: Option<Bytes>) {
+        self.cached += idle;
+        self.reserved += idle;
+        self.peak_reserved = self.peak_reserved.max(self.reserved);
+        self.overhead = taken.unwrap_or_default().saturating_sub(self.reserved);
+    }
 }
 
 /// The columns of a holder, of its bytes and of its buffers: 80 in all.
@@ -68,8 +80,12 @@ impl fmt::Display for Info {
             write!(f, ", away {}", self.away)?;
         }
         match self.limit {
-            Some(limit) => writeln!(f, ", limit {limit}")?,
-            None => writeln!(f, ", no limit")?,
+            Some(limit) => write!(f, ", limit {limit}")?,
+            None => write!(f, ", no limit")?,
+        }
+        match self.overhead.is_zero() {
+            true => writeln!(f)?,
+            false => writeln!(f, ", overhead {}", self.overhead)?,
         }
         if self.holders.is_empty() {
             return Ok(());
@@ -127,6 +143,7 @@ mod tests {
             reserved: Bytes::mib(6) + Bytes::new(4096),
             peak_reserved: Bytes::mib(9),
             limit: Some(Bytes::mib(64)),
+            overhead: Bytes::ZERO,
             graphs: Bytes::new(2048),
             by_kind: vec![
                 (Kind::Variable, Bytes::mib(3)),

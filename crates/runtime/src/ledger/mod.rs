@@ -159,6 +159,9 @@ impl Ledger {
     pub fn info(&self) -> Info {
         let mut info = self.books().info();
         info.away = self.shared().residents.away();
+        if let Space::Device { memory, .. } = &self.shared().space {
+            info.add_device(memory.0.idle(), memory.0.taken());
+        }
         info
     }
 
@@ -189,7 +192,13 @@ impl Ledger {
 
     /// Gives every cached byte back to the system, and says how many there were.
     pub fn give_up_cache(&self) -> Bytes {
-        self.books().give_up_cache()
+        let mut given = self.books().give_up_cache();
+        if let Space::Device { memory, .. } = &self.shared().space {
+            let idle = memory.0.idle();
+            memory.0.give_up();
+            given += idle.saturating_sub(memory.0.idle());
+        }
+        given
     }
 
     /// Lets no more than `most` stay cached beside a block of `wanted` bytes, which is asked for next: what is warm counts
@@ -236,7 +245,9 @@ impl Ledger {
         let bytes = self.block(asked);
         let got = match self.obtain_once(bytes, owner) {
             Ok(got) => got,
-            Err(error) => self.obtain_evicting(bytes, owner, error)?,
+            Err(error) => self
+                .obtain_evicting(bytes, owner, error)
+                .map_err(|error| error.beside(|| self.backend().other_processes()))?,
         };
         events::record(owner.what, owner.source, Action::Allocated, bytes);
         Ok(got)

@@ -93,6 +93,14 @@ fn limit_files(groups: &str) -> Vec<String> {
     files
 }
 
+/// A process as messages name it: its number, and its name where the system says it.
+pub fn process_name(process: u32) -> String {
+    match std::fs::read_to_string(format!("/proc/{process}/comm")) {
+        Ok(name) => format!("{process} {}", name.trim_end()),
+        Err(_) => process.to_string(),
+    }
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;

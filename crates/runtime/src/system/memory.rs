@@ -16,11 +16,24 @@ pub trait Memory: fmt::Debug + Send + Sync {
     /// What a block takes that holds that many bytes: the rule of the device's target too.
     fn block(&self, bytes: Bytes) -> Bytes;
 
-    /// That many zeroed bytes, by their address; `None` where there are no more.
+    /// That many bytes, by their address; what they hold is not said. `None` where there are no more.
     fn obtain(&self, len: usize) -> Option<NonZero<usize>>;
 
     /// Gives back a block, whole: its address and length as they were obtained.
     fn release(&self, address: NonZero<usize>, len: usize);
+
+    /// What was obtained from the system and is no block's: the rest of pages that several blocks share.
+    fn idle(&self) -> Bytes {
+        Bytes::ZERO
+    }
+
+    /// What the system says is taken of it, by whomever; `None` where it does not say.
+    fn taken(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Gives back what is idle and can be.
+    fn give_up(&self) {}
 
     /// Copies bytes of the host to that address.
     ///

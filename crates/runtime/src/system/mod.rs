@@ -30,7 +30,7 @@ use tonnage_core::bytes::ALIGN;
 #[cfg(unix)]
 use tonnage_core::bytes::{LARGE, PAGE};
 
-pub use figures::{available_memory, group_limit, machine_memory, resident};
+pub use figures::{available_memory, group_limit, machine_memory, process_name, resident};
 pub use files::open_to_write;
 #[cfg(unix)]
 pub use files::{read_ahead, read_at};

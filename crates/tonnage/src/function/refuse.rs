@@ -43,7 +43,8 @@ impl LeastPlan {
             false => format!("a call, with {beside} of data held beside it,"),
         };
         let in_use = Bytes::ZERO;
-        let shortage = Shortage { what, device, asked: needed, in_use, holders };
+        let shortage =
+            Shortage { what, device, asked: needed, in_use, holders, others: Vec::new() };
         ErrorKind::OverBudget { shortage, budget, least: Some(needed), would_help }.into()
     }
 }

@@ -45,6 +45,22 @@ pub fn reset_peak(device: &str) -> Result<()> {
     Ok(())
 }
 
+/// Gives back what a device keeps warm for the next call, and says how much that was.
+///
+/// ```
+/// use tonnage::{memory, tensor};
+/// drop(tensor(vec![1.0f32; 1 << 18])?);
+/// memory::empty_cache("cpu:0")?;
+/// assert!(memory::info("cpu:0")?.cached.is_zero());
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+///
+/// # Errors
+/// For a device that is not there.
+pub fn empty_cache(device: &str) -> Result<Bytes> {
+    Ok(ledger(device)?.give_up_cache())
+}
+
 /// The most that a device may hold from here on; `None` is what the machine has, and so is a limit beyond that.
 ///
 /// It is a budget for everything at once. Functions are planned into what others leave of it, as under a budget

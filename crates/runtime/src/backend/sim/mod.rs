@@ -106,16 +106,26 @@ impl Memory for Sim {
     }
 
     fn obtain(&self, len: usize) -> Option<NonZero<usize>> {
-        let block = MemoryBlock::obtain(Backing::NATIVE, Bytes::of(len))?;
+        let mut block = MemoryBlock::obtain(Backing::NATIVE, Bytes::of(len))?;
+        // Who reads what nobody wrote finds no zeros.
+        block.bytes_mut()?.fill(0xa5);
         let address = NonZero::new(block.expose()? + MOVED)?;
-        self.lock().blocks.push(block);
+        let mut state = self.lock();
+        state.blocks.push(block);
+        state.given += Bytes::of(len);
         Some(address)
     }
 
-    fn release(&self, address: NonZero<usize>, _: usize) {
+    fn release(&self, address: NonZero<usize>, len: usize) {
         if let Some(address) = NonZero::new(address.get().wrapping_sub(MOVED)) {
-            self.lock().queue.push_back(Command::Release { address });
+            let mut state = self.lock();
+            state.given -= Bytes::of(len);
+            state.queue.push_back(Command::Release { address });
         }
+    }
+
+    fn taken(&self) -> Option<Bytes> {
+        Some(self.lock().given)
     }
 
     fn copy_in(&self, from: &[u8], to: usize) -> Result<()> {

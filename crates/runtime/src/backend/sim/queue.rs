@@ -13,7 +13,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::{Cost, OpDef};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Attrs, Device, Source};
+use tonnage_core::{Attrs, Bytes, Device, Source};
 use tonnage_plan::TileRun;
 
 use super::MOVED;
@@ -32,6 +32,8 @@ pub struct SimState {
     /// How many copies were begun, ever.
     begun: u64,
     pub blocks: Vec<MemoryBlock>,
+    /// What was obtained and not released.
+    pub given: Bytes,
     /// What failed, until somebody who waits is told.
     failed: Option<Error>,
     /// Commands until one fails.
