@@ -137,7 +137,8 @@ impl Target for CudaTarget {
             _ => false,
         };
         let dtype = call.inputs.first().map(|ty| ty.dtype);
-        let generated = dtype.is_some_and(|dtype| emit::has_kernel(op, call.attrs, dtype));
+        let width = |i: usize| call.inputs.get(i)?.shape.last()?.most();
+        let generated = dtype.is_some_and(|dtype| emit::has_kernel(op, call.attrs, dtype, width));
         (!multiplies && !generated).then(|| self.host.scratch(op, call, &[]))
     }
 

@@ -7,9 +7,10 @@
 //!
 //! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
 //! kernels around it; `rows` are kernels of ops that go through rows several times, `index` those of rows that indices point at,
-//! `arg` those that find the place of an extreme. Nothing here is `unsafe` or needs a device.
+//! `arg` those that find the place of an extreme, `attention` those of attention. Nothing here is `unsafe` or needs a device.
 
 mod arg;
+mod attention;
 mod axes;
 mod body;
 mod index;
@@ -30,6 +31,7 @@ use tonnage_core::tile::{Close, TileProgram};
 use tonnage_core::{Attrs, Bytes, DType};
 
 pub use arg::ArgKey;
+pub use attention::AttentionKey;
 pub use axes::Axes;
 pub use index::{GatherKey, PutKey};
 use operand::OperandClass;
@@ -59,6 +61,8 @@ pub enum KernelKey {
     Rows(RowKey),
     /// Of the places of extremes.
     Arg(ArgKey),
+    /// Of attention and its gradient.
+    Attention(AttentionKey),
     /// Of rows that are read where indices say.
     Gather(GatherKey),
     /// Of rows that are put where indices say.
@@ -148,8 +152,16 @@ pub struct OpCall<'a> {
     pub scratch: Option<u64>,
 }
 
-/// Whether an op with inputs of these dtypes is a kernel that is generated.
-pub fn has_kernel(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
+/// Whether an op whose first input has that dtype is a kernel that is generated; `width` is the last length of an input, where it is known.
+pub fn has_kernel(
+    op: &OpDef,
+    attrs: &Attrs,
+    dtype: DType,
+    width: impl Fn(usize) -> Option<usize>,
+) -> bool {
+    if attention::is(op) {
+        return width(0).zip(width(2)).is_some_and(|widths| attention::fits(op, dtype, widths));
+    }
     rows::has(op, attrs, dtype) || index::has(op) || arg::has(op)
 }
 
@@ -161,6 +173,7 @@ pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
     match call.op {
         op if index::has(op) => index::launch(call),
         op if arg::has(op) => arg::launch(call),
+        op if attention::is(op) => attention::launch(call),
         _ => rows::launch(call),
     }
 }
@@ -188,6 +201,7 @@ impl KernelKey {
             },
             KernelKey::Rows(key) => rows::text(key),
             KernelKey::Arg(key) => arg::text(key),
+            KernelKey::Attention(key) => attention::text(key),
             KernelKey::Gather(key) => index::gather_text(key),
             KernelKey::Put(key) => index::put_text(key),
         }
@@ -209,6 +223,7 @@ impl fmt::Display for KernelKey {
             }
             KernelKey::Rows(key) => write!(f, "rows {}", key.name()),
             KernelKey::Arg(_) => f.write_str("arg"),
+            KernelKey::Attention(key) => key.fmt(f),
             KernelKey::Gather(_) => f.write_str("gather"),
             KernelKey::Put(key) => write!(f, "put {}", key.name()),
         }

@@ -77,7 +77,8 @@ impl Cuda {
     /// Launches an op whose kernel is generated; false where it has none.
     fn generated(&self, launch: &KernelLaunch<'_>, regions: &Regions<'_>) -> Result<bool> {
         let Some(first) = launch.inputs.first() else { return Ok(false) };
-        if !emit::has_kernel(launch.op, launch.attrs, first.dtype) {
+        let width = |i: usize| launch.inputs.get(i)?.layout.sizes.last().copied();
+        if !emit::has_kernel(launch.op, launch.attrs, first.dtype, width) {
             return Ok(false);
         }
         let mut operands: SmallVec<[(Operand, DType); 4]> = SmallVec::new();
