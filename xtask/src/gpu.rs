@@ -46,7 +46,7 @@ pub fn kernels() -> StepOutcome {
 }
 
 fn suite() -> StepOutcome {
-    Cargo::new("test --release -p tonnage --test devices")
+    Cargo::new("test --release -p tonnage --test devices --test obtained")
         .env("TONNAGE_TEST_DEVICE", "cuda:0")
         .run()
 }

@@ -186,6 +186,16 @@ mod tests {
     }
 
     #[test]
+    fn a_block_is_in_slots_or_a_whole_number_of_pages() {
+        let around = |at: u64| at - 600..at + 600;
+        for bytes in around(SMALL).chain(around(PAGE)).chain(1..1200) {
+            let len = block(Bytes::new(bytes)).as_usize();
+            assert!(len as u64 >= bytes);
+            assert!(Slots::holds(len) || len.is_multiple_of(PAGE_LEN), "{bytes} take {len}");
+        }
+    }
+
+    #[test]
     fn without_memory_there_is_no_block() {
         let slots = Slots::default();
         assert_eq!(slots.obtain(512, || None), None);

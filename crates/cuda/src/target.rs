@@ -28,8 +28,8 @@ pub const LIMITS: TileLimits = TileLimits { registers: 128, stores: 4, live: 32 
 
 /// What a block takes that holds that many bytes.
 pub fn block(bytes: Bytes) -> Bytes {
-    let unit = if bytes.get() < SMALL { SLOT } else { PAGE };
-    Bytes::new(bytes.get().checked_next_multiple_of(unit).unwrap_or(bytes.get()))
+    let rounded = |unit| bytes.get().checked_next_multiple_of(unit).unwrap_or(bytes.get());
+    Bytes::new(if rounded(SLOT) < SMALL { rounded(SLOT) } else { rounded(PAGE) })
 }
 
 /// A GPU, as far as plans depend on it.

@@ -12,7 +12,6 @@
 mod common;
 mod every_op;
 mod host_steps;
-mod obtained;
 mod programs;
 mod soft;
 mod training;

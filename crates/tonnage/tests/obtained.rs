@@ -1,10 +1,26 @@
-//! What a ledger says was obtained is what the device's driver gave, whatever lives and dies.
+//! What a ledger says was obtained is what the device's driver gave, whatever lives and dies. Alone in its process: a driver's figures are
+//! of all that runs on the device.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
 
 use tonnage::{
     Bytes, Context, DType, Elementwise, Result, Tensor, function, memory, random_normal,
 };
 
-use crate::TRIED;
+use std::sync::LazyLock;
+
+use tonnage_core::Device;
+
+/// The device that is tried: `sim:0`, or what the environment variable `TONNAGE_TEST_DEVICE` names.
+static TRIED: LazyLock<Device> = LazyLock::new(|| match std::env::var("TONNAGE_TEST_DEVICE") {
+    Ok(name) => name.parse().unwrap(),
+    Err(_) => Device::SIM,
+});
 
 /// What is obtained, and what the driver has given away besides.
 fn obtained() -> (Bytes, Bytes) {
@@ -21,7 +37,12 @@ fn drawn(sizes: &[usize]) -> Tensor {
 }
 
 #[test]
-fn every_byte_that_the_driver_gave_is_counted() {
+fn what_the_driver_gave_is_what_was_obtained() {
+    every_byte_is_counted();
+    nothing_grows_from_the_second_call_to_the_thousandth();
+}
+
+fn every_byte_is_counted() {
     let _context = Context::new().enter();
     let step = function(|x: Tensor| -> Result<Tensor> {
         let wide = x.matmul(&x)?.tanh()?;
@@ -55,7 +76,6 @@ fn every_byte_that_the_driver_gave_is_counted() {
     assert_eq!(obtained(), (Bytes::ZERO, overhead));
 }
 
-#[test]
 fn nothing_grows_from_the_second_call_to_the_thousandth() {
     let _context = Context::new().enter();
     let step = function(|x: Tensor| (x.sin()? * 2.0)?.sum(0));
