@@ -12,10 +12,12 @@ use std::collections::HashMap;
 use tonnage::{Error, ErrorKind, Result, Source, Tensor, bind};
 
 use crate::call::Call;
+use crate::layout::{Images, elementwise};
 use crate::message::{AttributeValue, FunctionMessage, GraphMessage, NodeMessage};
 use crate::model::ModelData;
 use crate::rules;
 use crate::value::Value;
+use crate::weights::Weights;
 use crate::wire::bad_file;
 
 /// Known inputs of at most as many elements are computed with at once.
@@ -74,14 +76,19 @@ pub enum Need {
 pub struct Importer<'m> {
     /// The model.
     pub model: &'m ModelData,
+    /// Where its weights are.
+    pub weights: &'m Weights,
+    /// How images lie.
+    pub images: Images,
     need: RefCell<Option<Need>>,
     depth: Cell<usize>,
 }
 
 impl<'m> Importer<'m> {
     /// For a model.
-    pub fn new(model: &'m ModelData) -> Importer<'m> {
-        Importer { model, need: RefCell::default(), depth: Cell::new(0) }
+    pub fn new(model: &'m ModelData, weights: &'m Weights) -> Importer<'m> {
+        let (images, need, depth) = (Images::default(), RefCell::default(), Cell::new(0));
+        Importer { model, weights, images, need, depth }
     }
 
     /// Notes what a rule needs, and gives the error that ends it.
@@ -194,9 +201,12 @@ impl<'m> Importer<'m> {
             let what = format!("the op {}{dot}{} is not supported", node.domain, node.op);
             return Err(bad_file(&self.model.file.path, what, "use a model without it"));
         };
-        match bind::is_tracing() && call.is_foldable() {
-            true => bind::outside_of_traces(|| rule(&call)),
-            false => rule(&call),
+        if bind::is_tracing() && call.is_foldable() {
+            return bind::outside_of_traces(|| rule(&call));
+        }
+        match elementwise(&call, rule)? {
+            Some(made) => Ok(made),
+            None => rule(&call),
         }
     }
 
@@ -271,6 +281,7 @@ impl Call<'_, '_> {
             && !rules::is_random(&self.node.op)
             && elements <= FOLDED
             && self.inputs.iter().all(Value::is_known)
+            && !self.inputs.iter().flat_map(Value::tensors).any(|tensor| self.is_trained(tensor))
     }
 }
 

@@ -17,11 +17,13 @@
 mod call;
 mod data;
 mod import;
+mod layout;
 mod message;
 mod model;
 mod rules;
 mod segments;
 mod value;
+mod weights;
 mod wire;
 
 pub use model::{Model, Port, PortDim, load};

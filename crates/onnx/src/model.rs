@@ -1,11 +1,12 @@
 //! A model: what it takes and gives, what it would take to run it, and running it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tonnage::{
-    Bytes, DType, Error, Plan, Price, Ran, Result, Tensor, TensorType, largest_that_fits,
+    Bytes, DType, Error, Plan, Price, Ran, Result, Tensor, TensorType, Variable, bind,
+    largest_that_fits, memory,
 };
 
 use crate::data::ModelFile;
@@ -15,12 +16,16 @@ use crate::message::{
 };
 use crate::segments::Segments;
 use crate::value::Value;
+use crate::weights::{Place, trained};
 use crate::wire::bad_file;
 
 /// The newest version of the standard ops that rules were written for.
 const NEWEST: i64 = 28;
 
-/// An ONNX model. Weights stay in the file, and are read by the ops that use them.
+/// An ONNX model.
+///
+/// Its weights are brought into memory when they are first needed, where a call fits with them; otherwise, under a tight budget, they stay in the file, and
+/// are read by the ops that use them. The plan says which: weights in memory are variables of it, and others are read.
 ///
 /// Lengths that the file leaves open are bound when it is planned or called; each binding is a plan of its own. Where the numbers of a
 /// value decide sizes, or which branch is taken, the model runs in segments, each of which is planned when those numbers are known.
@@ -28,7 +33,13 @@ pub struct Model {
     data: Arc<ModelData>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
-    segments: Segments,
+    budget: Option<Bytes>,
+    /// Whether weights are in memory where nothing bounds it.
+    has_room: OnceLock<bool>,
+    /// With weights in memory.
+    resident: Segments,
+    /// With weights in the file.
+    in_file: Segments,
 }
 
 /// An input or an output of a model.
@@ -60,9 +71,19 @@ pub struct ModelData {
     /// Initializers by name: where they are in the list.
     places: HashMap<String, usize>,
     /// Those that were used.
-    weights: Mutex<HashMap<String, Tensor>>,
+    weights: Mutex<UsedWeights>,
+    /// Names of those that are trained where any are.
+    trained: OnceLock<HashSet<String>>,
     /// The last node that reads a value, by name; outputs are read behind the last. Whoever only looks at a model does not need it.
     last_use: OnceLock<HashMap<String, usize>>,
+}
+
+/// Weights as tensors of the file.
+#[derive(Default)]
+struct UsedWeights {
+    tensors: HashMap<String, Tensor>,
+    /// Their names, by the identity of the tensor.
+    names: HashMap<u64, String>,
 }
 
 /// Opens a model: its nodes are read, its weights are not.
@@ -88,10 +109,17 @@ pub fn load(path: impl AsRef<Path>) -> Result<Model> {
     let given = graph.inputs.iter().filter(|input| !places.contains_key(&input.name));
     let inputs = given.map(|value| Port::of(&value.name, &value.ty)).collect();
     let outputs = graph.outputs.iter().map(|value| Port::of(&value.name, &value.ty)).collect();
-    let data =
-        ModelData { file, message, places, weights: Mutex::default(), last_use: OnceLock::new() };
-    let data = Arc::new(data);
-    Ok(Model { segments: Segments::new(data.clone()), data, inputs, outputs })
+    let data = Arc::new(ModelData {
+        file,
+        message,
+        places,
+        weights: Mutex::default(),
+        trained: OnceLock::new(),
+        last_use: OnceLock::new(),
+    });
+    let resident = Segments::new(data.clone(), Place::Memory, None);
+    let in_file = Segments::new(data.clone(), Place::File, None);
+    Ok(Model { data, inputs, outputs, budget: None, has_room: OnceLock::new(), resident, in_file })
 }
 
 /// Which node reads a value last.
@@ -152,12 +180,25 @@ impl ModelData {
     pub fn weight(&self, name: &str) -> Result<Option<Tensor>> {
         let Some(at) = self.places.get(name) else { return Ok(None) };
         let mut weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tensor) = weights.get(name) {
+        if let Some(tensor) = weights.tensors.get(name) {
             return Ok(Some(tensor.clone()));
         }
         let tensor = self.file.tensor(&self.message.graph.initializers[*at])?;
-        weights.insert(name.to_string(), tensor.clone());
+        weights.names.insert(bind::identity(&tensor), name.to_string());
+        weights.tensors.insert(name.to_string(), tensor.clone());
         Ok(Some(tensor))
+    }
+
+    /// The initializer that a tensor is.
+    pub fn name_of(&self, tensor: &Tensor) -> Option<String> {
+        let weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
+        weights.names.get(&bind::identity(tensor)).cloned()
+    }
+
+    /// Whether an initializer is trained where any are.
+    pub fn is_trained(&self, name: &str) -> bool {
+        let all = || trained(&self.message.graph).into_iter().collect();
+        self.trained.get_or_init(all).contains(name)
     }
 
     /// The function of the model that an op is.
@@ -239,8 +280,59 @@ impl Model {
             let help = "give the bytes that a call may hold, such as \"512MiB\"";
             return Err(tonnage_core::error::bad_argument("budget", "a budget of 0 bytes", help));
         }
-        self.segments = Segments::new(self.data.clone()).budget(bytes);
+        self.budget = Some(bytes);
+        if self.resident.place() == Place::Trained {
+            self = self.trainable();
+        }
+        self.in_file = Segments::new(self.data.clone(), Place::File, Some(bytes));
         Ok(self)
+    }
+
+    /// The same with weights that are trained: [`Model::variables`] are what tapes watch and optimizers update, and a call inside of a
+    /// function is part of it. Statistics of batch normalization stay as they are.
+    ///
+    /// ```no_run
+    /// use tonnage::optim::Sgd;
+    /// use tonnage::{GradientTape, Tensor, function};
+    /// let model = tonnage_onnx::load("model.onnx")?.trainable();
+    /// let mut sgd = Sgd::new(0.01);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[must_use]
+    pub fn trainable(mut self) -> Model {
+        self.resident = Segments::new(self.data.clone(), Place::Trained, self.budget);
+        self
+    }
+
+    /// The weights that are trained, in the order of the file; none before [`Model::trainable`].
+    ///
+    /// # Errors
+    /// Where a weight is damaged or of a dtype that is not supported.
+    pub fn variables(&self) -> Result<Vec<Variable>> {
+        self.resident.variables()
+    }
+
+    /// Where weights are for a call with such inputs: in memory where it fits with them.
+    fn segments(&self, inputs: &[(String, Value)]) -> Result<&Segments> {
+        let fits = match (self.resident.place(), self.budget.or(memory::limit("cpu:0")?)) {
+            (Place::Trained, _) => true,
+            (_, Some(most)) => {
+                bind::is_tracing() || self.resident.peak(inputs)?.is_some_and(|peak| peak <= most)
+            }
+            (_, None) => *self.has_room.get_or_init(|| self.has_room()),
+        };
+        Ok(if fits { &self.resident } else { &self.in_file })
+    }
+
+    /// Whether the machine has memory for all of the weights, and as much again for what is computed with them.
+    fn has_room(&self) -> bool {
+        let weights =
+            self.weights().fold(Some(Bytes::ZERO), |sum, (_, _, own)| sum?.checked_add(own));
+        let wanted = weights.and_then(|bytes| bytes.checked_mul(2));
+        match memory::available_memory() {
+            Some(available) => wanted.is_some_and(|bytes| bytes <= available),
+            None => true,
+        }
     }
 
     /// Types of the inputs, with open lengths bound by name, to plan with.
@@ -303,7 +395,8 @@ impl Model {
     /// # Errors
     /// Where an op is not supported, or data decide sizes; the error names the node.
     pub fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>> {
-        self.segments.plan(self.named(inputs.iter().map(Value::from).collect())?)
+        let inputs = self.named(inputs.iter().map(Value::from).collect())?;
+        self.segments(&inputs)?.plan(inputs)
     }
 
     /// What less memory costs for a call with such inputs.
@@ -311,7 +404,8 @@ impl Model {
     /// # Errors
     /// As [`Model::plan`].
     pub fn prices(&self, inputs: &[Tensor]) -> Result<Vec<Price>> {
-        self.segments.prices(self.named(inputs.iter().map(Value::from).collect())?)
+        let inputs = self.named(inputs.iter().map(Value::from).collect())?;
+        self.segments(&inputs)?.prices(inputs)
     }
 
     /// The largest length of a name with which a call fits into a budget, the others bound; 0 where not even 1 does.
@@ -323,7 +417,7 @@ impl Model {
             let mut bound = lengths.to_vec();
             bound.push((name, n));
             let inputs = self.named(self.specs(&bound)?.iter().map(Value::from).collect())?;
-            self.segments.fits(inputs, budget)
+            self.in_file.fits(&inputs, budget)
         };
         largest_that_fits(fits)
     }
@@ -335,12 +429,17 @@ impl Model {
     pub fn call<V: Into<Value>>(&self, inputs: impl IntoIterator<Item = V>) -> Result<Vec<Value>> {
         let inputs = self.named(inputs.into_iter().map(Into::into).collect())?;
         let outputs: Vec<&str> = self.outputs.iter().map(|port| port.name.as_str()).collect();
-        self.segments.call(inputs, &outputs)
+        let segments = self.segments(&inputs)?;
+        // What other calls had in memory is no part of this one's plan.
+        if segments.place() == Place::File {
+            self.resident.clear();
+        }
+        segments.call(inputs, &outputs)
     }
 
     /// What each planned segment of the last call took, beside what was predicted; nodes that ran op by op are not among them.
     pub fn last_run(&self) -> Vec<Ran> {
-        self.segments.last_run()
+        self.resident.last_run().into_iter().chain(self.in_file.last_run()).collect()
     }
 
     /// Whether all inputs are of dtypes that tensors have.

@@ -20,6 +20,7 @@ mod band;
 mod bf16_dot;
 mod compute;
 mod epilogue;
+mod integer;
 mod kernel;
 mod operand;
 mod pack;
@@ -33,6 +34,7 @@ mod tiles;
 pub use band::{Band, StridePattern};
 pub use compute::{Compute, GemmOutput, Reads};
 pub use epilogue::{BlockEpilogue, BlockPosition, NoEpilogue, OutputBlock, OutputEpilogue};
+pub use integer::{IntegerMatrix, integer_product, integer_scratch_bytes};
 pub use operand::{
     Bf16Source, DirectMatrix, GemmOperand, Matrix, Packs, Strides, Strip, pack_with,
 };

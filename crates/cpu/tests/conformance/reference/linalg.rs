@@ -1,6 +1,6 @@
 //! Matrices.
 
-use tonnage_core::Attrs;
+use tonnage_core::{Attrs, DType};
 
 use super::{Asked, common, indices};
 use crate::plain::{Answer, Plain};
@@ -34,6 +34,13 @@ pub fn matmul(asked: &Asked) -> Vec<Answer> {
         scale.push(products.iter().map(|x| x.abs()).sum());
     }
     vec![Answer::scaled(a.dtype, sizes, values, scale)]
+}
+
+/// The same of bytes, with sums of 32 bits.
+pub fn matmul_integer(asked: &Asked) -> Vec<Answer> {
+    let mut all = matmul(asked);
+    all.iter_mut().for_each(|answer| answer.dtype = DType::I32);
+    all
 }
 
 /// The lower triangle L of `L * L^T`, matrix by matrix; zeros above.

@@ -1,0 +1,161 @@
+//! Where the weights of a model are while it runs: in the file, read by the ops that use them each time, or in memory, brought there once.
+//!
+//! In memory they are variables whose first value is read when it is first needed: a plan takes them as if they were there, so that planning reads
+//! none. Some lie there in another form than the file's, such as filters in the order that kernels read them in; the file's form is not in memory then.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tonnage::{Result, Tensor, TensorType, Variable};
+
+use crate::message::GraphMessage;
+use crate::model::ModelData;
+
+/// Where they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In the file.
+    File,
+    /// In memory.
+    Memory,
+    /// In memory, and tapes watch those that are trained.
+    Trained,
+}
+
+/// The weights of a model.
+pub struct Weights {
+    place: Place,
+    variables: Mutex<HashMap<Form, Variable>>,
+}
+
+/// Which weights a variable is made of, by name, and how.
+type Form = (Vec<String>, &'static str);
+
+/// The form of the file.
+const AS_IS: &str = "";
+
+impl Weights {
+    /// None is there yet.
+    pub fn new(place: Place) -> Weights {
+        Weights { place, variables: Mutex::default() }
+    }
+
+    /// Where they are.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// A tensor of a graph: where it is a weight that is in memory, the variable's value.
+    pub fn read(&self, data: &ModelData, tensor: Tensor) -> Result<Tensor> {
+        match self.is_variable(data, &tensor) {
+            Some(name) => {
+                let raw = tensor.clone();
+                let form = (vec![name], AS_IS);
+                self.variable(data, form, tensor.ty(), move || Ok(raw.clone())).read()
+            }
+            None => Ok(tensor),
+        }
+    }
+
+    /// The name of the weight that a tensor is, where that is a variable.
+    pub fn is_variable(&self, data: &ModelData, tensor: &Tensor) -> Option<String> {
+        if self.place == Place::File {
+            return None;
+        }
+        // What is small was read with the nodes.
+        let name = data.name_of(tensor)?;
+        (tensor.is_recipe() || self.place == Place::Trained && data.is_trained(&name))
+            .then_some(name)
+    }
+
+    /// What is made of weights alone, and is of a type: once, where weights are in memory; none where they are not, or not all of these are
+    /// weights.
+    pub fn made(
+        &self,
+        data: &ModelData,
+        of: &[Tensor],
+        how: &'static str,
+        ty: TensorType,
+        make: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Result<Option<Tensor>> {
+        if self.place != Place::Memory {
+            return Ok(None);
+        }
+        let Some(names) = of.iter().map(|tensor| data.name_of(tensor)).collect::<Option<Vec<_>>>()
+        else {
+            return Ok(None);
+        };
+        let of = of.to_vec();
+        self.variable(data, (names, how), ty, move || make(&of)).read().map(Some)
+    }
+
+    fn variable(
+        &self,
+        data: &ModelData,
+        form: Form,
+        ty: TensorType,
+        first: impl Fn() -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Variable {
+        let mut variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(variable) = variables.get(&form) {
+            return variable.clone();
+        }
+        let name = form.0.join("+");
+        let trained =
+            self.place == Place::Trained && form.0.iter().all(|name| data.is_trained(name));
+        let variable = Variable::computed(&name, ty, trained, first);
+        variables.insert(form, variable.clone());
+        variable
+    }
+
+    /// Those that are trained, in the order of the file.
+    pub fn trained(&self, data: &ModelData) -> Result<Vec<Variable>> {
+        let mut all = Vec::new();
+        for stored in &data.message.graph.initializers {
+            let Some(tensor) = data.weight(&stored.name)?.filter(|_| data.is_trained(&stored.name))
+            else {
+                continue;
+            };
+            let (form, ty) = ((vec![stored.name.clone()], AS_IS), tensor.ty());
+            all.push(self.variable(data, form, ty, move || Ok(tensor.clone())));
+        }
+        Ok(all)
+    }
+
+    /// Gives all of their memory back.
+    pub fn clear(&self) {
+        self.variables.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// Inputs of ops that are numbers of the op, or statistics, and no weights: the op, and the first and last of them.
+const NO_WEIGHTS: &[(&str, usize, usize)] = &[
+    ("BatchNormalization", 3, 4),
+    ("Clip", 1, 2),
+    ("Dropout", 1, 2),
+    ("Pad", 1, 3),
+    ("Pow", 1, 1),
+    ("Resize", 1, 3),
+    ("Upsample", 1, 1),
+];
+
+/// Names of the initializers that are trained: floats of at least one axis that an op takes as such.
+pub fn trained(graph: &GraphMessage) -> Vec<String> {
+    let mut uses: HashMap<&str, bool> = HashMap::new();
+    for node in &graph.nodes {
+        for (at, name) in node.inputs.iter().enumerate() {
+            let is_weight = !NO_WEIGHTS
+                .iter()
+                .any(|(op, first, last)| *op == node.op && (*first..=*last).contains(&at));
+            *uses.entry(name).or_default() |= is_weight;
+        }
+    }
+    let is_trained = |name: &str| uses.get(name).copied().unwrap_or(false);
+    let floats = graph.initializers.iter().filter(|stored| {
+        let dtype = crate::message::dtype_of(stored.dtype);
+        dtype.is_some_and(|dtype| dtype.is_float())
+            && !stored.dims.is_empty()
+            && is_trained(&stored.name)
+    });
+    floats.map(|stored| stored.name.clone()).collect()
+}
