@@ -100,9 +100,9 @@ impl<'m> Call<'_, 'm> {
     }
 
     /// Whether a tensor is a weight that is trained: its numbers are not known.
-    pub fn is_trained(&self, tensor: &Tensor) -> bool {
+    pub fn is_trained(&self, tensor: &Tensor) -> Result<bool> {
         let Importer { model, weights, .. } = self.importer;
-        weights.place() == Place::Trained && weights.is_variable(model, tensor).is_some()
+        Ok(weights.place() == Place::Trained && model.is_trained(tensor)?)
     }
 
     /// An image channels-last.

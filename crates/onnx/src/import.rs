@@ -201,7 +201,7 @@ impl<'m> Importer<'m> {
             let what = format!("the op {}{dot}{} is not supported", node.domain, node.op);
             return Err(bad_file(&self.model.file.path, what, "use a model without it"));
         };
-        if bind::is_tracing() && call.is_foldable() {
+        if bind::is_tracing() && call.is_foldable()? {
             return bind::outside_of_traces(|| rule(&call));
         }
         match elementwise(&call, rule)? {
@@ -251,7 +251,7 @@ impl<'m> Importer<'m> {
     ) -> Result<Vec<Value>> {
         let scope = Scope::new(Some(call.scope));
         for stored in &graph.initializers {
-            scope.set(&stored.name, Value::Tensor(self.model.file.tensor(stored)?));
+            scope.set(&stored.name, Value::Tensor(self.model.stored(stored)?));
         }
         for (input, value) in graph.inputs.iter().zip(inputs) {
             scope.set(&input.name, value);
@@ -274,14 +274,20 @@ impl<'m> Importer<'m> {
 
 impl Call<'_, '_> {
     /// Whether it can be computed at once.
-    fn is_foldable(&self) -> bool {
+    fn is_foldable(&self) -> Result<bool> {
         let graphs = self.attributes.iter().any(|a| matches!(a.1, AttributeValue::Graph(_)));
-        let elements: usize = self.inputs.iter().flat_map(Value::tensors).map(count).sum();
-        !graphs
+        let tensors = || self.inputs.iter().flat_map(Value::tensors);
+        let elements: usize = tensors().map(count).sum();
+        let known = !graphs
             && !rules::is_random(&self.node.op)
             && elements <= FOLDED
-            && self.inputs.iter().all(Value::is_known)
-            && !self.inputs.iter().flat_map(Value::tensors).any(|tensor| self.is_trained(tensor))
+            && self.inputs.iter().all(Value::is_known);
+        for tensor in tensors().filter(|_| known) {
+            if self.is_trained(tensor)? {
+                return Ok(false);
+            }
+        }
+        Ok(known)
     }
 }
 

@@ -4,7 +4,7 @@
 //! under such a transpose, so that a rule that can work on it does, and no node in between writes the image out in another order. A transpose that nobody
 //! reads is no part of the plan. Only ops that need the order of the file, such as `Reshape`, write it out.
 //!
-//! Decision: `docs/decisions/onnx-import-is-a-trace.md`.
+//! Decision: `docs/decisions/onnx-weights-are-variables.md`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -8,9 +8,9 @@
 //! # Ok::<(), tonnage::Error>(())
 //! ```
 //!
-//! Weights stay in the file: see [`Model`]. In the order in which a model goes through them: `wire` and `message` read the file, `data` are its
-//! tensors, `import` walks its nodes, `call` is a node as a rule sees it, `rules` are the ops, a file a family; `segments` are the functions that a model
-//! becomes, and `model` is what users hold.
+//! Weights are read when they are first needed, or stay in the file: see [`Model`]. In the order in which a model goes through them: `wire` and `message` read
+//! the file, `data` are its tensors, `weights` says where they are while it runs, `import` walks its nodes, `call` is a node as a rule sees it, `rules` are the
+//! ops, a file a family, and `layout` how images lie between them; `segments` are the functions that a model becomes, and `model` is what users hold.
 //!
 //! Decision: `docs/decisions/onnx-is-a-crate-of-its-own.md`.
 

@@ -1,4 +1,6 @@
 //! A model: what it takes and gives, what it would take to run it, and running it.
+//!
+//! Decision: `docs/decisions/onnx-weights-are-variables.md`.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -74,14 +76,20 @@ pub struct ModelData {
     weights: Mutex<UsedWeights>,
     /// Names of those that are trained where any are.
     trained: OnceLock<HashSet<String>>,
+    /// Who is told of each node that is imported.
+    listener: OnceLock<Listener>,
     /// The last node that reads a value, by name; outputs are read behind the last. Whoever only looks at a model does not need it.
     last_use: OnceLock<HashMap<String, usize>>,
 }
 
+/// See [`Model::on_node`].
+type Listener = Box<dyn Fn(usize) + Send + Sync>;
+
 /// Weights as tensors of the file.
 #[derive(Default)]
 struct UsedWeights {
-    tensors: HashMap<String, Tensor>,
+    /// By the address of what the file says of them.
+    tensors: HashMap<usize, Tensor>,
     /// Their names, by the identity of the tensor.
     names: HashMap<u64, String>,
 }
@@ -115,6 +123,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Model> {
         places,
         weights: Mutex::default(),
         trained: OnceLock::new(),
+        listener: OnceLock::new(),
         last_use: OnceLock::new(),
     });
     let resident = Segments::new(data.clone(), Place::Memory, None);
@@ -176,29 +185,47 @@ impl std::fmt::Display for Port {
 }
 
 impl ModelData {
-    /// An initializer.
+    /// An initializer of the graph.
     pub fn weight(&self, name: &str) -> Result<Option<Tensor>> {
         let Some(at) = self.places.get(name) else { return Ok(None) };
-        let mut weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tensor) = weights.tensors.get(name) {
-            return Ok(Some(tensor.clone()));
-        }
-        let tensor = self.file.tensor(&self.message.graph.initializers[*at])?;
-        weights.names.insert(bind::identity(&tensor), name.to_string());
-        weights.tensors.insert(name.to_string(), tensor.clone());
-        Ok(Some(tensor))
+        self.stored(&self.message.graph.initializers[*at]).map(Some)
     }
 
-    /// The initializer that a tensor is.
+    /// A tensor of the file, wherever in the model it is: each is one, with one identity.
+    pub fn stored(&self, stored: &StoredTensor) -> Result<Tensor> {
+        let address = std::ptr::from_ref(stored).addr();
+        let mut weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tensor) = weights.tensors.get(&address) {
+            return Ok(tensor.clone());
+        }
+        let tensor = self.file.tensor(stored)?;
+        weights.names.insert(bind::identity(&tensor), stored.name.clone());
+        weights.tensors.insert(address, tensor.clone());
+        Ok(tensor)
+    }
+
+    /// The name of the tensor of the file that a tensor is.
     pub fn name_of(&self, tensor: &Tensor) -> Option<String> {
         let weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
         weights.names.get(&bind::identity(tensor)).cloned()
     }
 
-    /// Whether an initializer is trained where any are.
-    pub fn is_trained(&self, name: &str) -> bool {
+    /// Whether a tensor of the file is trained where any are: one of the graph itself.
+    pub fn is_trained(&self, tensor: &Tensor) -> Result<bool> {
         let all = || trained(&self.message.graph).into_iter().collect();
-        self.trained.get_or_init(all).contains(name)
+        let Some(name) = self.name_of(tensor) else { return Ok(false) };
+        if !self.trained.get_or_init(all).contains(&name) {
+            return Ok(false);
+        }
+        let own = self.weight(&name)?;
+        Ok(own.is_some_and(|own| bind::identity(&own) == bind::identity(tensor)))
+    }
+
+    /// Tells who wants to know that so many nodes of the graph are imported.
+    pub fn imported(&self, nodes: usize) {
+        if let Some(listener) = self.listener.get() {
+            listener(nodes);
+        }
     }
 
     /// The function of the model that an op is.
@@ -229,6 +256,14 @@ impl Model {
     /// How many nodes its graph has.
     pub fn nodes(&self) -> usize {
         self.data.message.graph.nodes.len()
+    }
+
+    /// Calls a closure for each node that is imported, with the number of nodes up to it: a large model is planned, and called for the first time, in
+    /// seconds. The first closure that is given stays.
+    #[must_use]
+    pub fn on_node(self, listener: impl Fn(usize) + Send + Sync + 'static) -> Model {
+        self.data.listener.get_or_init(|| Box::new(listener));
+        self
     }
 
     /// The program that wrote it.
@@ -434,6 +469,8 @@ impl Model {
         if segments.place() == Place::File {
             self.resident.clear();
         }
+        self.resident.forget_run();
+        self.in_file.forget_run();
         segments.call(inputs, &outputs)
     }
 

@@ -100,8 +100,12 @@ impl Segments {
     /// Forgets all of them, and what they have in memory.
     pub fn clear(&self) {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.ran.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.weights.clear();
+    }
+
+    /// Forgets what the last call took.
+    pub fn forget_run(&self) {
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Runs all of them.
@@ -363,7 +367,7 @@ impl Body {
         for (at, node) in message.graph.nodes.iter().enumerate().skip(self.start) {
             let ran = importer.node(node, &scope, &message.opsets, &Vec::new());
             match (ran, importer.take_need()) {
-                (Ok(()), _) => {}
+                (Ok(()), _) => self.data.imported(at + 1),
                 (Err(_), Some(Need::Numbers(name)))
                     if self.names.iter().any(|(own, _)| *own == name) && !self.is_fixed(&name) =>
                 {

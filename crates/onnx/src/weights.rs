@@ -2,11 +2,13 @@
 //!
 //! In memory they are variables whose first value is read when it is first needed: a plan takes them as if they were there, so that planning reads
 //! none. Some lie there in another form than the file's, such as filters in the order that kernels read them in; the file's form is not in memory then.
+//!
+//! Decision: `docs/decisions/onnx-weights-are-variables.md`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use tonnage::{Result, Tensor, TensorType, Variable};
+use tonnage::{Result, Tensor, TensorType, Variable, bind};
 
 use crate::message::GraphMessage;
 use crate::model::ModelData;
@@ -28,8 +30,8 @@ pub struct Weights {
     variables: Mutex<HashMap<Form, Variable>>,
 }
 
-/// Which weights a variable is made of, by name, and how.
-type Form = (Vec<String>, &'static str);
+/// Which weights a variable is made of, by their identity, and how.
+type Form = (Vec<u64>, &'static str);
 
 /// The form of the file.
 const AS_IS: &str = "";
@@ -47,25 +49,19 @@ impl Weights {
 
     /// A tensor of a graph: where it is a weight that is in memory, the variable's value.
     pub fn read(&self, data: &ModelData, tensor: Tensor) -> Result<Tensor> {
-        match self.is_variable(data, &tensor) {
-            Some(name) => {
-                let raw = tensor.clone();
-                let form = (vec![name], AS_IS);
-                self.variable(data, form, tensor.ty(), move || Ok(raw.clone())).read()
-            }
-            None => Ok(tensor),
+        match self.is_variable(data, &tensor)? {
+            true => self.as_is(data, tensor)?.read(),
+            false => Ok(tensor),
         }
     }
 
-    /// The name of the weight that a tensor is, where that is a variable.
-    pub fn is_variable(&self, data: &ModelData, tensor: &Tensor) -> Option<String> {
-        if self.place == Place::File {
-            return None;
+    /// Whether a tensor of a graph is a weight that is a variable.
+    pub fn is_variable(&self, data: &ModelData, tensor: &Tensor) -> Result<bool> {
+        if self.place == Place::File || data.name_of(tensor).is_none() {
+            return Ok(false);
         }
         // What is small was read with the nodes.
-        let name = data.name_of(tensor)?;
-        (tensor.is_recipe() || self.place == Place::Trained && data.is_trained(&name))
-            .then_some(name)
+        Ok(tensor.is_recipe() || self.place == Place::Trained && data.is_trained(tensor)?)
     }
 
     /// What is made of weights alone, and is of a type: once, where weights are in memory; none where they are not, or not all of these are
@@ -78,46 +74,36 @@ impl Weights {
         ty: TensorType,
         make: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Result<Option<Tensor>> {
-        if self.place != Place::Memory {
-            return Ok(None);
-        }
-        let Some(names) = of.iter().map(|tensor| data.name_of(tensor)).collect::<Option<Vec<_>>>()
-        else {
-            return Ok(None);
-        };
-        let of = of.to_vec();
-        self.variable(data, (names, how), ty, move || make(&of)).read().map(Some)
+        let names = of.iter().map(|tensor| data.name_of(tensor)).collect::<Option<Vec<_>>>();
+        let (Place::Memory, Some(names)) = (self.place, names) else { return Ok(None) };
+        let form = (of.iter().map(bind::identity).collect(), how);
+        let (name, of) = (format!("{how} of {}", names.join(", ")), of.to_vec());
+        let first = move || Variable::computed(&name, ty, false, move || make(&of));
+        self.variable(form, first).read().map(Some)
     }
 
-    fn variable(
-        &self,
-        data: &ModelData,
-        form: Form,
-        ty: TensorType,
-        first: impl Fn() -> Result<Tensor> + Send + Sync + 'static,
-    ) -> Variable {
+    fn as_is(&self, data: &ModelData, tensor: Tensor) -> Result<Variable> {
+        let trained = self.place == Place::Trained && data.is_trained(&tensor)?;
+        let name = data.name_of(&tensor).filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| "constant".into());
+        let form = (vec![bind::identity(&tensor)], AS_IS);
+        let (ty, first) = (tensor.ty(), move || Ok(tensor.clone()));
+        Ok(self.variable(form, || Variable::computed(&name, ty, trained, first)))
+    }
+
+    fn variable(&self, form: Form, first: impl FnOnce() -> Variable) -> Variable {
         let mut variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(variable) = variables.get(&form) {
-            return variable.clone();
-        }
-        let name = form.0.join("+");
-        let trained =
-            self.place == Place::Trained && form.0.iter().all(|name| data.is_trained(name));
-        let variable = Variable::computed(&name, ty, trained, first);
-        variables.insert(form, variable.clone());
-        variable
+        variables.entry(form).or_insert_with(first).clone()
     }
 
     /// Those that are trained, in the order of the file.
     pub fn trained(&self, data: &ModelData) -> Result<Vec<Variable>> {
         let mut all = Vec::new();
         for stored in &data.message.graph.initializers {
-            let Some(tensor) = data.weight(&stored.name)?.filter(|_| data.is_trained(&stored.name))
-            else {
-                continue;
-            };
-            let (form, ty) = ((vec![stored.name.clone()], AS_IS), tensor.ty());
-            all.push(self.variable(data, form, ty, move || Ok(tensor.clone())));
+            let tensor = data.stored(stored)?;
+            if data.is_trained(&tensor)? {
+                all.push(self.as_is(data, tensor)?);
+            }
         }
         Ok(all)
     }
