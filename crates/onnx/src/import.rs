@@ -12,10 +12,11 @@ use std::collections::HashMap;
 use tonnage::{Error, ErrorKind, Result, Source, Tensor, bind};
 
 use crate::call::Call;
+use crate::contents::ModelData;
 use crate::layout::{Images, elementwise};
 use crate::message::{AttributeValue, FunctionMessage, GraphMessage, NodeMessage};
-use crate::model::ModelData;
 use crate::rules;
+use crate::tables::Tables;
 use crate::value::Value;
 use crate::weights::Weights;
 use crate::wire::bad_file;
@@ -80,6 +81,8 @@ pub struct Importer<'m> {
     pub weights: &'m Weights,
     /// How images lie.
     pub images: Images,
+    /// Tables that are computed row by row.
+    pub tables: Tables<'m>,
     need: RefCell<Option<Need>>,
     depth: Cell<usize>,
 }
@@ -88,7 +91,7 @@ impl<'m> Importer<'m> {
     /// For a model.
     pub fn new(model: &'m ModelData, weights: &'m Weights) -> Importer<'m> {
         let (images, need, depth) = (Images::default(), RefCell::default(), Cell::new(0));
-        Importer { model, weights, images, need, depth }
+        Importer { model, weights, images, tables: Tables::default(), need, depth }
     }
 
     /// Notes what a rule needs, and gives the error that ends it.
@@ -204,10 +207,12 @@ impl<'m> Importer<'m> {
         if bind::is_tracing() && call.is_foldable()? {
             return bind::outside_of_traces(|| rule(&call));
         }
-        match elementwise(&call, rule)? {
-            Some(made) => Ok(made),
-            None => rule(&call),
+        if let Some(made) = elementwise(&call, rule)? {
+            return Ok(made);
         }
+        let made = rule(&call)?;
+        self.tables.note(&call, rule, &made);
+        Ok(made)
     }
 
     fn deeper<R>(&self, run: impl FnOnce() -> Result<R>) -> Result<R> {

@@ -115,7 +115,7 @@ fn under(call: &Call, x: Tensor, rank: usize) -> Result<Tensor> {
 }
 
 /// Ops that compute each element of their one result from those at the same place of their inputs, as those are broadcast.
-fn is_elementwise(op: &str) -> bool {
+pub fn is_elementwise(op: &str) -> bool {
     const OPS: &[&str] = &[
         "Abs",
         "Acos",

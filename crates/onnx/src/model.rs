@@ -2,23 +2,22 @@
 //!
 //! Decision: `docs/decisions/onnx-weights-are-variables.md`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use tonnage::{
-    Bytes, DType, Error, Plan, Price, Ran, Result, Tensor, TensorType, Variable, bind,
-    largest_that_fits, memory,
+    Bytes, Error, Plan, Price, Ran, Result, Tensor, TensorType, Variable, bind, largest_that_fits,
+    memory,
 };
 
+use crate::contents::ModelData;
 use crate::data::ModelFile;
-use crate::message::{
-    AttributeValue, DimMessage, FunctionMessage, GraphMessage, ModelMessage, NodeMessage,
-    StoredTensor, ValueType, dtype_name, dtype_of, read_model,
-};
+use crate::message::{StoredTensor, ValueType, dtype_name, dtype_of, read_model};
+use crate::port::{Port, PortDim};
 use crate::segments::Segments;
 use crate::value::Value;
-use crate::weights::{Place, trained};
+use crate::weights::Place;
 use crate::wire::bad_file;
 
 /// The newest version of the standard ops that rules were written for.
@@ -44,56 +43,6 @@ pub struct Model {
     in_file: Segments,
 }
 
-/// An input or an output of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// Its name.
-    pub name: String,
-    /// Its dtype; none where the file does not say, or it is no tensor.
-    pub dtype: Option<DType>,
-    /// Its lengths; none where the file does not say.
-    pub dims: Option<Vec<PortDim>>,
-}
-
-/// A length of an input or output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PortDim {
-    /// That number.
-    Known(usize),
-    /// Open: bound by name when the model is planned or called.
-    Open(String),
-}
-
-/// What is read of a model's file, shared with the functions that it becomes.
-pub struct ModelData {
-    /// The file.
-    pub file: ModelFile,
-    /// What it says.
-    pub message: ModelMessage,
-    /// Initializers by name: where they are in the list.
-    places: HashMap<String, usize>,
-    /// Those that were used.
-    weights: Mutex<UsedWeights>,
-    /// Names of those that are trained where any are.
-    trained: OnceLock<HashSet<String>>,
-    /// Who is told of each node that is imported.
-    listener: OnceLock<Listener>,
-    /// The last node that reads a value, by name; outputs are read behind the last. Whoever only looks at a model does not need it.
-    last_use: OnceLock<HashMap<String, usize>>,
-}
-
-/// See [`Model::on_node`].
-type Listener = Box<dyn Fn(usize) + Send + Sync>;
-
-/// Weights as tensors of the file.
-#[derive(Default)]
-struct UsedWeights {
-    /// By the address of what the file says of them.
-    tensors: HashMap<usize, Tensor>,
-    /// Their names, by the identity of the tensor.
-    names: HashMap<u64, String>,
-}
-
 /// Opens a model: its nodes are read, its weights are not.
 ///
 /// # Errors
@@ -117,129 +66,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<Model> {
     let given = graph.inputs.iter().filter(|input| !places.contains_key(&input.name));
     let inputs = given.map(|value| Port::of(&value.name, &value.ty)).collect();
     let outputs = graph.outputs.iter().map(|value| Port::of(&value.name, &value.ty)).collect();
-    let data = Arc::new(ModelData {
-        file,
-        message,
-        places,
-        weights: Mutex::default(),
-        trained: OnceLock::new(),
-        listener: OnceLock::new(),
-        last_use: OnceLock::new(),
-    });
+    let data = Arc::new(ModelData::new(file, message, places));
     let resident = Segments::new(data.clone(), Place::Memory, None);
     let in_file = Segments::new(data.clone(), Place::File, None);
     Ok(Model { data, inputs, outputs, budget: None, has_room: OnceLock::new(), resident, in_file })
-}
-
-/// Which node reads a value last.
-fn last_uses(graph: &GraphMessage) -> HashMap<String, usize> {
-    fn visit(node: &NodeMessage, at: usize, last: &mut HashMap<String, usize>) {
-        for name in &node.inputs {
-            last.insert(name.clone(), at);
-        }
-        for attribute in &node.attributes {
-            if let AttributeValue::Graph(graph) = &attribute.value {
-                graph.nodes.iter().for_each(|node| visit(node, at, last));
-                graph.outputs.iter().for_each(|output| {
-                    last.insert(output.name.clone(), at);
-                });
-            }
-        }
-    }
-    let mut last = HashMap::new();
-    graph.nodes.iter().enumerate().for_each(|(at, node)| visit(node, at, &mut last));
-    last.extend(graph.outputs.iter().map(|output| (output.name.clone(), usize::MAX)));
-    last
-}
-
-impl Port {
-    fn of(name: &str, ty: &ValueType) -> Port {
-        let (dtype, dims) = match ty {
-            ValueType::Tensor(dtype, dims) => (dtype_of(*dtype), dims.as_ref()),
-            _ => (None, None),
-        };
-        // An open length without a name gets one: whose it is, and which.
-        let one = |(axis, dim): (usize, &DimMessage)| match dim {
-            DimMessage::Known(n) if *n >= 0 => PortDim::Known(*n as usize),
-            DimMessage::Named(name) => PortDim::Open(name.clone()),
-            _ => PortDim::Open(format!("{name}.{axis}")),
-        };
-        let dims = dims.map(|dims| dims.iter().enumerate().map(one).collect());
-        Port { name: name.to_string(), dtype, dims }
-    }
-}
-
-impl std::fmt::Display for Port {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.dtype {
-            Some(dtype) => write!(f, "{dtype}")?,
-            None => write!(f, "?")?,
-        }
-        let Some(dims) = &self.dims else { return write!(f, "[...]") };
-        let text = |dim: &PortDim| match dim {
-            PortDim::Known(n) => n.to_string(),
-            PortDim::Open(name) => name.clone(),
-        };
-        write!(f, "[{}]", dims.iter().map(text).collect::<Vec<_>>().join(", "))
-    }
-}
-
-impl ModelData {
-    /// An initializer of the graph.
-    pub fn weight(&self, name: &str) -> Result<Option<Tensor>> {
-        let Some(at) = self.places.get(name) else { return Ok(None) };
-        self.stored(&self.message.graph.initializers[*at]).map(Some)
-    }
-
-    /// A tensor of the file, wherever in the model it is: each is one, with one identity.
-    pub fn stored(&self, stored: &StoredTensor) -> Result<Tensor> {
-        let address = std::ptr::from_ref(stored).addr();
-        let mut weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tensor) = weights.tensors.get(&address) {
-            return Ok(tensor.clone());
-        }
-        let tensor = self.file.tensor(stored)?;
-        weights.names.insert(bind::identity(&tensor), stored.name.clone());
-        weights.tensors.insert(address, tensor.clone());
-        Ok(tensor)
-    }
-
-    /// The name of the tensor of the file that a tensor is.
-    pub fn name_of(&self, tensor: &Tensor) -> Option<String> {
-        let weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
-        weights.names.get(&bind::identity(tensor)).cloned()
-    }
-
-    /// Whether a tensor of the file is trained where any are: one of the graph itself.
-    pub fn is_trained(&self, tensor: &Tensor) -> Result<bool> {
-        let all = || trained(&self.message.graph).into_iter().collect();
-        let Some(name) = self.name_of(tensor) else { return Ok(false) };
-        if !self.trained.get_or_init(all).contains(&name) {
-            return Ok(false);
-        }
-        let own = self.weight(&name)?;
-        Ok(own.is_some_and(|own| bind::identity(&own) == bind::identity(tensor)))
-    }
-
-    /// Tells who wants to know that so many nodes of the graph are imported.
-    pub fn imported(&self, nodes: usize) {
-        if let Some(listener) = self.listener.get() {
-            listener(nodes);
-        }
-    }
-
-    /// The function of the model that an op is.
-    pub fn function(&self, domain: &str, op: &str) -> Option<&FunctionMessage> {
-        let all = self.message.functions.iter();
-        all.map(|function| &**function)
-            .find(|function| function.name == op && function.domain == domain)
-    }
-
-    /// Whether a node from there on, or the outputs, read a value.
-    pub fn is_live(&self, name: &str, from: usize) -> bool {
-        let last_use = self.last_use.get_or_init(|| last_uses(&self.message.graph));
-        last_use.get(name).is_some_and(|last| *last >= from)
-    }
 }
 
 impl Model {
@@ -262,7 +92,7 @@ impl Model {
     /// seconds. The first closure that is given stays.
     #[must_use]
     pub fn on_node(self, listener: impl Fn(usize) + Send + Sync + 'static) -> Model {
-        self.data.listener.get_or_init(|| Box::new(listener));
+        self.data.listen(listener);
         self
     }
 
@@ -327,10 +157,20 @@ impl Model {
     /// function is part of it. Statistics of batch normalization stay as they are.
     ///
     /// ```no_run
-    /// use tonnage::optim::Sgd;
-    /// use tonnage::{GradientTape, Tensor, function};
+    /// use tonnage::{Elementwise, GradientTape, Tensor, Variable, function};
     /// let model = tonnage_onnx::load("model.onnx")?.trainable();
-    /// let mut sgd = Sgd::new(0.01);
+    /// let variables = model.variables()?;
+    /// let step = function(move |x: Tensor| {
+    ///     let mut tape = GradientTape::new();
+    ///     let loss = model.call([x])?.remove(0).tensor()?.square()?.mean_all()?;
+    ///     let sources: Vec<&Variable> = variables.iter().collect();
+    ///     for (variable, gradient) in sources.iter().zip(tape.gradient(&loss, &sources)?) {
+    ///         variable.assign_sub(&(gradient.tensor()? * 0.01)?)?;
+    ///     }
+    ///     Ok(loss)
+    /// })
+    /// .budget("256MiB")?;
+    /// # let _ = step;
     /// # Ok::<(), tonnage::Error>(())
     /// ```
     #[must_use]
@@ -361,8 +201,7 @@ impl Model {
 
     /// Whether the machine has memory for all of the weights, and as much again for what is computed with them.
     fn has_room(&self) -> bool {
-        let weights =
-            self.weights().fold(Some(Bytes::ZERO), |sum, (_, _, own)| sum?.checked_add(own));
+        let weights = self.weights().try_fold(Bytes::ZERO, |sum, (_, _, own)| sum.checked_add(own));
         let wanted = weights.and_then(|bytes| bytes.checked_mul(2));
         match memory::available_memory() {
             Some(available) => wanted.is_some_and(|bytes| bytes <= available),

@@ -14,8 +14,8 @@ use tonnage::{
     bind, function,
 };
 
+use crate::contents::ModelData;
 use crate::import::{Importer, Need, Scope};
-use crate::model::ModelData;
 use crate::value::Value;
 use crate::weights::{Place, Weights};
 use crate::wire::bad_file;

@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use tonnage::{Result, Tensor, TensorType, Variable, bind};
+use tonnage_core::{Kind, Mark, Source};
 
+use crate::contents::ModelData;
 use crate::message::GraphMessage;
-use crate::model::ModelData;
 
 /// Where they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +79,8 @@ impl Weights {
         let (Place::Memory, Some(names)) = (self.place, names) else { return Ok(None) };
         let form = (of.iter().map(bind::identity).collect(), how);
         let (name, of) = (format!("{how} of {}", names.join(", ")), of.to_vec());
-        let first = move || Variable::computed(&name, ty, false, move || make(&of));
+        // Whole tensors are read in the order of the file, then laid out.
+        let first = move || Variable::computed(&name, ty, false, move || make(&in_memory(&of)?));
         self.variable(form, first).read().map(Some)
     }
 
@@ -112,6 +114,16 @@ impl Weights {
     pub fn clear(&self) {
         self.variables.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+}
+
+/// The same tensors in memory.
+fn in_memory(tensors: &[Tensor]) -> Result<Vec<Tensor>> {
+    let mark = Mark { source: Source::here(), kind: Kind::Variable };
+    let read = |tensor: &Tensor| match tensor.is_recipe() {
+        true => Ok(bind::tensor(bind::array(tensor, "onnx")?.copied(mark, "onnx")?)),
+        false => Ok(tensor.clone()),
+    };
+    tensors.iter().map(read).collect()
 }
 
 /// Inputs of ops that are numbers of the op, or statistics, and no weights: the op, and the first and last of them.

@@ -102,10 +102,8 @@ fn batch_norm_of_batch(c: &Call) -> Result<Vec<Value>> {
     let (running_mean, running_variance) =
         (mixed(&old_mean, &mean)?, mixed(&old_variance, &variance)?);
     let wide = |t: &Tensor| per_channel(c, &t.cast(x.dtype())?, rank);
-    let factor = (&variance)
-        .add(c.float("epsilon", 1e-5)?)?
-        .rsqrt()?
-        .mul(&c.x(1)?.cast(variance.dtype())?)?;
+    let factor =
+        variance.add(c.float("epsilon", 1e-5)?)?.rsqrt()?.mul(&c.x(1)?.cast(variance.dtype())?)?;
     let made = x.sub(&wide(&mean)?)?.mul(&wide(&factor)?)?.add(&wide(&c.x(2)?)?)?;
     Ok([made, running_mean, running_variance].into_iter().map(Value::Tensor).collect())
 }

@@ -79,7 +79,9 @@ fn what_is_between_convolutions_keeps_the_order_of_the_image() {
     let (bias, scale, slope) = (numbers(5, 4), numbers(5, 5), numbers(5, 6));
     let (mean, variance) = (numbers(5, 7), vec![0.5f32, 1.0, 2.0, 0.25, 4.0]);
     let around = int_list("pads", &[1, 1, 1, 1]);
-    let conv = |inputs: &[&str], output: &str| node("Conv", inputs, &[output], &[around.clone()]);
+    let conv = |inputs: &[&str], output: &str| {
+        node("Conv", inputs, &[output], std::slice::from_ref(&around))
+    };
     let mode = Message::default().text(1, "mode").text(4, "nearest").int(20, 3);
     let graph = graph(
         &[
@@ -146,7 +148,7 @@ fn what_is_between_convolutions_keeps_the_order_of_the_image() {
             None => model,
         };
         let x = tensor(given.clone()).unwrap().reshape([1, 3, SIDE, SIDE]).unwrap();
-        let Ok(plan) = model.plan(&[x.clone()]) else {
+        let Ok(plan) = model.plan(std::slice::from_ref(&x)) else {
             assert_eq!(budget, Some("1KiB"));
             continue;
         };

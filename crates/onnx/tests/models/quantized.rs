@@ -3,7 +3,7 @@
 use tonnage::{Tensor, tensor};
 use tonnage_onnx::load;
 
-use crate::write::{Folder, Message, bytes, graph, int, int_list, model, node, value};
+use crate::write::{Folder, Message, bytes, floats, graph, int, int_list, model, node, value};
 
 /// Bytes of all sizes.
 fn numbers(count: usize, seed: usize) -> Vec<u8> {
@@ -132,5 +132,42 @@ fn a_convolution_of_bytes_is_exact_with_groups_strides_and_a_zero_point_outside(
             }
             assert_eq!(i64::from(*made), sum, "{from_call} {i}");
         }
+    }
+}
+
+#[test]
+fn rows_of_a_table_of_bytes_are_computed_and_not_the_table() {
+    const ROWS: usize = 8192;
+    const WIDE: usize = 64;
+    let table = numbers(ROWS * WIDE, 8);
+    let scales: Vec<f32> = (0..ROWS).map(|n| (n % 13) as f32 / 8.0).collect();
+    let graph = graph(
+        &[
+            node("Cast", &["table"], &["wide"], &[int("to", 1)]),
+            node("Mul", &["wide", "scales"], &["scaled"], &[]),
+            node("Add", &["scaled", "more"], &["whole"], &[]),
+            node("Gather", &["whole", "places"], &["y"], &[int("axis", 0)]),
+        ],
+        &[
+            bytes("table", true, &[ROWS as i64, WIDE as i64], &table),
+            floats("scales", &[ROWS as i64, 1], &scales),
+            floats("more", &[1, WIDE as i64], &[0.5; WIDE]),
+        ],
+        &[value("places", 7, &["a", "b"])],
+        &[value("y", 1, &["a", "b", "64"])],
+    );
+    let folder = Folder::new();
+    let model = load(folder.put("model.onnx", &model(&graph).0)).unwrap();
+    let places = [3i64, -1, 0, 4000, 8191, 3];
+    let given = tensor(places).unwrap().reshape([2, 3]).unwrap();
+    // The bytes and their scales, and no floats beside them: those would be four times as much.
+    let plan = model.plan(std::slice::from_ref(&given)).unwrap();
+    assert!(plan.peak().get() < 2 * (ROWS * WIDE) as u64, "{plan}");
+    let made = model.call([given]).unwrap().remove(0).tensor().unwrap();
+    assert_eq!(made.shape().to_string(), "[2, 3, 64]");
+    for (i, made) in made.to_vec::<f32>().unwrap().iter().enumerate() {
+        let row = places[i / WIDE].rem_euclid(ROWS as i64) as usize;
+        let byte = wide(table[row * WIDE + i % WIDE], true) as f32;
+        assert_eq!(*made, byte * scales[row] + 0.5, "{i}");
     }
 }

@@ -291,7 +291,9 @@ pub fn matrix_unit() -> Option<&'static str> {
 /// Products by the instructions of a lower level, for tests.
 #[doc(hidden)]
 pub mod forced {
+    pub use super::integer::integer_product_at;
     pub use super::kernel::GemmLevel;
+    pub use super::kernel::vnni::IntegerLevel;
     pub use super::{gemm_at, scratch_at};
 }
 
