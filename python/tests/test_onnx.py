@@ -69,3 +69,27 @@ def test_what_is_wrong_is_said(layer):
         model(np.zeros([2, 4], np.float32))
     with pytest.raises(tf.errors.OpError, match="missing.onnx"):
         tf.onnx.load(layer.with_name("missing.onnx"))
+
+
+def test_a_model_is_trained_as_the_same_lines_by_hand_are(layer):
+    model = tf.onnx.load(layer, trainable=True)
+    (weight,) = model.trainable_variables
+    assert weight.name == "w:0" and weight is model.trainable_variables[0]
+    own = tf.Variable([1.0, -2.0, 3.0])
+    x = tf.constant(np.array([[1, 1, 1], [-5, 5, -5]], np.float32))
+
+    def step(made, variable):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((made() - 1.0) ** 2)
+        variable.assign_sub(0.1 * tape.gradient(loss, variable))
+        return loss
+
+    planned = tf.function(lambda x: step(lambda: model(x)["y"], weight))
+    for _ in range(3):
+        expected = step(lambda: tf.nn.relu(x + own), own).numpy()
+        assert planned(x).numpy() == expected
+        assert weight.numpy().tolist() == own.numpy().tolist()
+    expected = step(lambda: tf.nn.relu(x + own), own).numpy()
+    assert step(lambda: model(x)["y"], weight).numpy() == expected
+    assert weight.numpy().tolist() == own.numpy().tolist()
+    assert tf.onnx.load(layer).trainable_variables == []

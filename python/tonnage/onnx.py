@@ -1,15 +1,21 @@
-"""``tf.onnx``: ONNX models as planned functions. Weights stay in the file, and what a call takes is known before it runs."""
+"""``tf.onnx``: ONNX models as planned functions. What a call takes is known before it runs, and weights stay in the file where a budget wants it."""
 
 from . import _tonnage as _t
+from ._variable import wrap as _wrap
 
 
 class Model:
     """A model of a file; see :func:`load`."""
 
-    def __init__(self, path, budget=None):
-        self._model = _t.OnnxModel(str(path), budget)
+    def __init__(self, path, budget=None, trainable=False):
+        self._model = _t.OnnxModel(str(path), budget, trainable)
         self.inputs = dict(self._model.inputs())
         self.outputs = dict(self._model.outputs())
+
+    @property
+    def trainable_variables(self):
+        """The weights that tapes watch and optimizers update, in the order of the file; none unless it was loaded to be trained."""
+        return [_wrap(raw) for raw in self._model.variables()]
 
     def __call__(self, *inputs, **named):
         """Runs it on inputs, in order or by name. A dict of outputs comes back; a sequence is a list of tensors."""
@@ -39,9 +45,10 @@ class Model:
         return self._model.max_batch(name, list(lengths.items()), budget)
 
 
-def load(path, budget=None):
-    """Opens an ONNX model. Its nodes are read, its weights are not: those stay in the file.
+def load(path, budget=None, trainable=False):
+    """Opens an ONNX model. Its nodes are read; its weights are read when they are first needed, or by each call where they do not fit.
 
-    ``budget`` are the bytes that a call may hold, such as ``"256MiB"``; one that does not fit is refused before it starts.
+    ``budget`` are the bytes that a call may hold, such as ``"256MiB"``; one that does not fit is refused before it starts. With ``trainable``
+    the weights are variables, which a tape around a call watches; inside of a ``tf.function`` a call is part of it.
     """
-    return Model(path, budget)
+    return Model(path, budget, trainable)

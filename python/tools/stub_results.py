@@ -335,6 +335,7 @@ RESULTS = {
     "onnx.Model.max_batch": "int",
     "onnx.Model.outputs": "dict[str, str]",
     "onnx.Model.plan": "Plan",
+    "onnx.Model.trainable_variables": "list[Variable]",
     "profiler._start": "None",
     "profiler._stop": "None",
     "random.Generator": "Tensor",

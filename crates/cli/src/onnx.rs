@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
 use tonnage::io::{can_save, read_npy, save_npy};
 use tonnage::{Bytes, Tensor};
 use tonnage_onnx::{Model, PortDim, load};
@@ -105,11 +106,18 @@ fn text(error: tonnage::Error) -> String {
     error.to_string()
 }
 
-fn loaded(path: &Path, budget: Option<Bytes>) -> Result<Model, String> {
+/// A model, and a bar that shows how far it is read; gone with the last of its handles, or when it is cleared.
+fn loaded(path: &Path, budget: Option<Bytes>) -> Result<(Model, ProgressBar), String> {
     let model = load(path).map_err(text)?;
+    let bar = ProgressBar::new(model.nodes() as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} nodes") {
+        bar.set_style(style);
+    }
+    let shown = bar.clone();
+    let model = model.on_node(move |nodes| shown.set_position(nodes as u64));
     match budget {
-        Some(budget) => model.budget(budget).map_err(text),
-        None => Ok(model),
+        Some(budget) => model.budget(budget).map_err(text).map(|model| (model, bar)),
+        None => Ok((model, bar)),
     }
 }
 
@@ -141,8 +149,10 @@ impl Sized {
 pub fn run(args: &OnnxCli) -> Result<ExitCode, String> {
     match &args.command {
         OnnxCommand::Plan(sized) => {
-            let model = loaded(&sized.model, sized.budget)?;
-            match model.plan(&sized.specs(&model)?) {
+            let (model, bar) = loaded(&sized.model, sized.budget)?;
+            let plan = model.plan(&sized.specs(&model)?);
+            bar.finish_and_clear();
+            match plan {
                 Ok(plan) => say!("{plan}"),
                 Err(error) => return answer(&error),
             }
@@ -159,9 +169,11 @@ fn explain(args: &Explained) -> Result<ExitCode, String> {
     for path in &args.save {
         can_save(path).map_err(text)?;
     }
-    let model = loaded(&sized.model, sized.budget)?;
+    let (model, bar) = loaded(&sized.model, sized.budget)?;
     let specs = sized.specs(&model)?;
-    let plan = match model.plan(&specs) {
+    let plan = model.plan(&specs);
+    bar.finish_and_clear();
+    let plan = match plan {
         Ok(plan) => plan,
         Err(error) => return answer(&error),
     };
@@ -174,10 +186,12 @@ pub fn call(args: &RunArgs) -> Result<ExitCode, String> {
     for path in &args.output {
         can_save(path).map_err(text)?;
     }
-    let model = loaded(&args.model, args.budget)?;
+    let (model, bar) = loaded(&args.model, args.budget)?;
     let inputs =
         args.input.iter().map(read_npy).collect::<tonnage::Result<Vec<Tensor>>>().map_err(text)?;
-    let outputs = match model.call(inputs) {
+    let outputs = model.call(inputs);
+    bar.finish_and_clear();
+    let outputs = match outputs {
         Ok(outputs) => outputs,
         Err(error) => return answer(&error),
     };

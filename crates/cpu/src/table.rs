@@ -34,6 +34,7 @@ pub fn kernel_of(op: &OpDef) -> Option<&'static KernelDef> {
         OpId::RandomPoisson => &random::poisson::RANDOM_POISSON,
         OpId::RandomCategorical => &random::categorical::RANDOM_CATEGORICAL,
         OpId::Matmul => &linalg::matmul::MATMUL,
+        OpId::MatmulInteger => &linalg::matmul_integer::MATMUL_INTEGER,
         OpId::Cholesky => &linalg::cholesky::CHOLESKY,
         OpId::TriangularSolve => &linalg::triangular_solve::TRIANGULAR_SOLVE,
         OpId::Solve => &linalg::solve::SOLVE,

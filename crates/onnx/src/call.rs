@@ -1,12 +1,15 @@
 //! One node as a rule sees it: inputs, attributes, and ways to refuse what is not supported.
 
-use tonnage::{DType, Elementwise, Error, Result, Tensor, bind};
+use std::sync::Arc;
+
+use tonnage::{DType, Elementwise, Error, Result, Tensor, TensorType, bind};
 
 use crate::import::{Attributes, Importer, Need, Opsets, Scope};
 use crate::message::{
     AttributeValue, GraphMessage, NodeMessage, StoredTensor, dtype_name, dtype_of,
 };
 use crate::value::Value;
+use crate::weights::Place;
 use crate::wire::bad_file;
 
 /// A node that is run.
@@ -35,11 +38,21 @@ impl<'m> Call<'_, 'm> {
 
     /// A tensor that it has to have.
     pub fn x(&self, at: usize) -> Result<Tensor> {
+        self.importer.weights.read(self.importer.model, self.raw(at)?)
+    }
+
+    /// The same, as it is in the file where it is a weight.
+    fn raw(&self, at: usize) -> Result<Tensor> {
         match self.inputs.get(at) {
             Some(Value::Tensor(tensor)) => Ok(tensor.clone()),
             Some(Value::Sequence(_)) => Err(self.refuse(format!("input {at} is a sequence"))),
             Some(Value::Absent) | None => Err(self.refuse(format!("input {at} is missing"))),
         }
+    }
+
+    /// The type of a tensor that it has to have.
+    pub fn ty(&self, at: usize) -> Result<TensorType> {
+        Ok(self.raw(at)?.ty())
     }
 
     /// A tensor that it may have.
@@ -68,9 +81,48 @@ impl<'m> Call<'_, 'm> {
         self.node.outputs.get(at).is_some_and(|name| !name.is_empty())
     }
 
+    /// What is made of inputs, and is of a type: once, where those are weights that are in memory.
+    pub fn made(
+        &self,
+        of: &[usize],
+        how: &'static str,
+        ty: TensorType,
+        make: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Result<Tensor> {
+        let raw = of.iter().map(|at| self.raw(*at)).collect::<Result<Vec<_>>>()?;
+        let make = Arc::new(make);
+        let once = make.clone();
+        let Importer { model, weights, .. } = self.importer;
+        match weights.made(model, &raw, how, ty, move |all| once(all))? {
+            Some(made) => Ok(made),
+            None => make(&of.iter().map(|at| self.x(*at)).collect::<Result<Vec<_>>>()?),
+        }
+    }
+
+    /// Whether a tensor is a weight that is trained: its numbers are not known.
+    pub fn is_trained(&self, tensor: &Tensor) -> Result<bool> {
+        let Importer { model, weights, .. } = self.importer;
+        Ok(weights.place() == Place::Trained && model.is_trained(tensor)?)
+    }
+
+    /// An image channels-last.
+    pub fn last(&self, image: &Tensor) -> Result<Tensor> {
+        self.importer.images.last(image)
+    }
+
+    /// An image channels-last, where it lies so.
+    pub fn under(&self, image: &Tensor) -> Option<Tensor> {
+        self.importer.images.under(image)
+    }
+
+    /// An image that lies channels-last, channels-first.
+    pub fn first(&self, under: Tensor) -> Result<Tensor> {
+        self.importer.images.first(under)
+    }
+
     /// A tensor whose numbers have to be known.
     pub fn known(&self, at: usize) -> Result<Tensor> {
-        let tensor = self.x(at)?;
+        let tensor = self.raw(at)?;
         match tensor.is_symbolic() {
             false => Ok(tensor),
             true => Err(self.importer.needs(Need::Numbers(self.node.inputs[at].clone()))),

@@ -12,10 +12,13 @@ use std::collections::HashMap;
 use tonnage::{Error, ErrorKind, Result, Source, Tensor, bind};
 
 use crate::call::Call;
+use crate::contents::ModelData;
+use crate::layout::{Images, elementwise};
 use crate::message::{AttributeValue, FunctionMessage, GraphMessage, NodeMessage};
-use crate::model::ModelData;
 use crate::rules;
+use crate::tables::Tables;
 use crate::value::Value;
+use crate::weights::Weights;
 use crate::wire::bad_file;
 
 /// Known inputs of at most as many elements are computed with at once.
@@ -74,14 +77,21 @@ pub enum Need {
 pub struct Importer<'m> {
     /// The model.
     pub model: &'m ModelData,
+    /// Where its weights are.
+    pub weights: &'m Weights,
+    /// How images lie.
+    pub images: Images,
+    /// Tables that are computed row by row.
+    pub tables: Tables<'m>,
     need: RefCell<Option<Need>>,
     depth: Cell<usize>,
 }
 
 impl<'m> Importer<'m> {
     /// For a model.
-    pub fn new(model: &'m ModelData) -> Importer<'m> {
-        Importer { model, need: RefCell::default(), depth: Cell::new(0) }
+    pub fn new(model: &'m ModelData, weights: &'m Weights) -> Importer<'m> {
+        let (images, need, depth) = (Images::default(), RefCell::default(), Cell::new(0));
+        Importer { model, weights, images, tables: Tables::default(), need, depth }
     }
 
     /// Notes what a rule needs, and gives the error that ends it.
@@ -194,10 +204,15 @@ impl<'m> Importer<'m> {
             let what = format!("the op {}{dot}{} is not supported", node.domain, node.op);
             return Err(bad_file(&self.model.file.path, what, "use a model without it"));
         };
-        match bind::is_tracing() && call.is_foldable() {
-            true => bind::outside_of_traces(|| rule(&call)),
-            false => rule(&call),
+        if bind::is_tracing() && call.is_foldable()? {
+            return bind::outside_of_traces(|| rule(&call));
         }
+        if let Some(made) = elementwise(&call, rule)? {
+            return Ok(made);
+        }
+        let made = rule(&call)?;
+        self.tables.note(&call, rule, &made);
+        Ok(made)
     }
 
     fn deeper<R>(&self, run: impl FnOnce() -> Result<R>) -> Result<R> {
@@ -241,7 +256,7 @@ impl<'m> Importer<'m> {
     ) -> Result<Vec<Value>> {
         let scope = Scope::new(Some(call.scope));
         for stored in &graph.initializers {
-            scope.set(&stored.name, Value::Tensor(self.model.file.tensor(stored)?));
+            scope.set(&stored.name, Value::Tensor(self.model.stored(stored)?));
         }
         for (input, value) in graph.inputs.iter().zip(inputs) {
             scope.set(&input.name, value);
@@ -264,13 +279,20 @@ impl<'m> Importer<'m> {
 
 impl Call<'_, '_> {
     /// Whether it can be computed at once.
-    fn is_foldable(&self) -> bool {
+    fn is_foldable(&self) -> Result<bool> {
         let graphs = self.attributes.iter().any(|a| matches!(a.1, AttributeValue::Graph(_)));
-        let elements: usize = self.inputs.iter().flat_map(Value::tensors).map(count).sum();
-        !graphs
+        let tensors = || self.inputs.iter().flat_map(Value::tensors);
+        let elements: usize = tensors().map(count).sum();
+        let known = !graphs
             && !rules::is_random(&self.node.op)
             && elements <= FOLDED
-            && self.inputs.iter().all(Value::is_known)
+            && self.inputs.iter().all(Value::is_known);
+        for tensor in tensors().filter(|_| known) {
+            if self.is_trained(tensor)? {
+                return Ok(false);
+            }
+        }
+        Ok(known)
     }
 }
 

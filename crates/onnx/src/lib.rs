@@ -8,21 +8,27 @@
 //! # Ok::<(), tonnage::Error>(())
 //! ```
 //!
-//! Weights stay in the file: see [`Model`]. In the order in which a model goes through them: `wire` and `message` read the file, `data` are its
-//! tensors, `import` walks its nodes, `call` is a node as a rule sees it, `rules` are the ops, a file a family; `segments` are the functions that a model
-//! becomes, and `model` is what users hold.
+//! Weights are read when they are first needed, or stay in the file: see [`Model`]. In the order in which a model goes through them: `wire` and `message` read
+//! the file, `data` are its tensors, `contents` all of that, `weights` says where they are while it runs, `import` walks its nodes, `call` is a node as a rule sees it, `rules` are the
+//! ops, a file a family, `layout` is how images lie between them and `tables` what is computed of rows alone; `segments` are the functions that a model becomes, and `model` is what users hold.
 //!
 //! Decision: `docs/decisions/onnx-is-a-crate-of-its-own.md`.
 
 mod call;
+mod contents;
 mod data;
 mod import;
+mod layout;
 mod message;
 mod model;
+mod port;
 mod rules;
 mod segments;
+mod tables;
 mod value;
+mod weights;
 mod wire;
 
-pub use model::{Model, Port, PortDim, load};
+pub use model::{Model, load};
+pub use port::{Port, PortDim};
 pub use value::Value;

@@ -1,26 +1,32 @@
 //! A model: what it takes and gives, what it would take to run it, and running it.
+//!
+//! Decision: `docs/decisions/onnx-weights-are-variables.md`.
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use tonnage::{
-    Bytes, DType, Error, Plan, Price, Ran, Result, Tensor, TensorType, largest_that_fits,
+    Bytes, Error, Plan, Price, Ran, Result, Tensor, TensorType, Variable, bind, largest_that_fits,
+    memory,
 };
 
+use crate::contents::ModelData;
 use crate::data::ModelFile;
-use crate::message::{
-    AttributeValue, DimMessage, FunctionMessage, GraphMessage, ModelMessage, NodeMessage,
-    StoredTensor, ValueType, dtype_name, dtype_of, read_model,
-};
+use crate::message::{StoredTensor, ValueType, dtype_name, dtype_of, read_model};
+use crate::port::{Port, PortDim};
 use crate::segments::Segments;
 use crate::value::Value;
+use crate::weights::Place;
 use crate::wire::bad_file;
 
 /// The newest version of the standard ops that rules were written for.
 const NEWEST: i64 = 28;
 
-/// An ONNX model. Weights stay in the file, and are read by the ops that use them.
+/// An ONNX model.
+///
+/// Its weights are brought into memory when they are first needed, where a call fits with them; otherwise, under a tight budget, they stay in the file, and
+/// are read by the ops that use them. The plan says which: weights in memory are variables of it, and others are read.
 ///
 /// Lengths that the file leaves open are bound when it is planned or called; each binding is a plan of its own. Where the numbers of a
 /// value decide sizes, or which branch is taken, the model runs in segments, each of which is planned when those numbers are known.
@@ -28,41 +34,13 @@ pub struct Model {
     data: Arc<ModelData>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
-    segments: Segments,
-}
-
-/// An input or an output of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Port {
-    /// Its name.
-    pub name: String,
-    /// Its dtype; none where the file does not say, or it is no tensor.
-    pub dtype: Option<DType>,
-    /// Its lengths; none where the file does not say.
-    pub dims: Option<Vec<PortDim>>,
-}
-
-/// A length of an input or output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PortDim {
-    /// That number.
-    Known(usize),
-    /// Open: bound by name when the model is planned or called.
-    Open(String),
-}
-
-/// What is read of a model's file, shared with the functions that it becomes.
-pub struct ModelData {
-    /// The file.
-    pub file: ModelFile,
-    /// What it says.
-    pub message: ModelMessage,
-    /// Initializers by name: where they are in the list.
-    places: HashMap<String, usize>,
-    /// Those that were used.
-    weights: Mutex<HashMap<String, Tensor>>,
-    /// The last node that reads a value, by name; outputs are read behind the last. Whoever only looks at a model does not need it.
-    last_use: OnceLock<HashMap<String, usize>>,
+    budget: Option<Bytes>,
+    /// Whether weights are in memory where nothing bounds it.
+    has_room: OnceLock<bool>,
+    /// With weights in memory.
+    resident: Segments,
+    /// With weights in the file.
+    in_file: Segments,
 }
 
 /// Opens a model: its nodes are read, its weights are not.
@@ -88,90 +66,10 @@ pub fn load(path: impl AsRef<Path>) -> Result<Model> {
     let given = graph.inputs.iter().filter(|input| !places.contains_key(&input.name));
     let inputs = given.map(|value| Port::of(&value.name, &value.ty)).collect();
     let outputs = graph.outputs.iter().map(|value| Port::of(&value.name, &value.ty)).collect();
-    let data =
-        ModelData { file, message, places, weights: Mutex::default(), last_use: OnceLock::new() };
-    let data = Arc::new(data);
-    Ok(Model { segments: Segments::new(data.clone()), data, inputs, outputs })
-}
-
-/// Which node reads a value last.
-fn last_uses(graph: &GraphMessage) -> HashMap<String, usize> {
-    fn visit(node: &NodeMessage, at: usize, last: &mut HashMap<String, usize>) {
-        for name in &node.inputs {
-            last.insert(name.clone(), at);
-        }
-        for attribute in &node.attributes {
-            if let AttributeValue::Graph(graph) = &attribute.value {
-                graph.nodes.iter().for_each(|node| visit(node, at, last));
-                graph.outputs.iter().for_each(|output| {
-                    last.insert(output.name.clone(), at);
-                });
-            }
-        }
-    }
-    let mut last = HashMap::new();
-    graph.nodes.iter().enumerate().for_each(|(at, node)| visit(node, at, &mut last));
-    last.extend(graph.outputs.iter().map(|output| (output.name.clone(), usize::MAX)));
-    last
-}
-
-impl Port {
-    fn of(name: &str, ty: &ValueType) -> Port {
-        let (dtype, dims) = match ty {
-            ValueType::Tensor(dtype, dims) => (dtype_of(*dtype), dims.as_ref()),
-            _ => (None, None),
-        };
-        // An open length without a name gets one: whose it is, and which.
-        let one = |(axis, dim): (usize, &DimMessage)| match dim {
-            DimMessage::Known(n) if *n >= 0 => PortDim::Known(*n as usize),
-            DimMessage::Named(name) => PortDim::Open(name.clone()),
-            _ => PortDim::Open(format!("{name}.{axis}")),
-        };
-        let dims = dims.map(|dims| dims.iter().enumerate().map(one).collect());
-        Port { name: name.to_string(), dtype, dims }
-    }
-}
-
-impl std::fmt::Display for Port {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.dtype {
-            Some(dtype) => write!(f, "{dtype}")?,
-            None => write!(f, "?")?,
-        }
-        let Some(dims) = &self.dims else { return write!(f, "[...]") };
-        let text = |dim: &PortDim| match dim {
-            PortDim::Known(n) => n.to_string(),
-            PortDim::Open(name) => name.clone(),
-        };
-        write!(f, "[{}]", dims.iter().map(text).collect::<Vec<_>>().join(", "))
-    }
-}
-
-impl ModelData {
-    /// An initializer.
-    pub fn weight(&self, name: &str) -> Result<Option<Tensor>> {
-        let Some(at) = self.places.get(name) else { return Ok(None) };
-        let mut weights = self.weights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tensor) = weights.get(name) {
-            return Ok(Some(tensor.clone()));
-        }
-        let tensor = self.file.tensor(&self.message.graph.initializers[*at])?;
-        weights.insert(name.to_string(), tensor.clone());
-        Ok(Some(tensor))
-    }
-
-    /// The function of the model that an op is.
-    pub fn function(&self, domain: &str, op: &str) -> Option<&FunctionMessage> {
-        let all = self.message.functions.iter();
-        all.map(|function| &**function)
-            .find(|function| function.name == op && function.domain == domain)
-    }
-
-    /// Whether a node from there on, or the outputs, read a value.
-    pub fn is_live(&self, name: &str, from: usize) -> bool {
-        let last_use = self.last_use.get_or_init(|| last_uses(&self.message.graph));
-        last_use.get(name).is_some_and(|last| *last >= from)
-    }
+    let data = Arc::new(ModelData::new(file, message, places));
+    let resident = Segments::new(data.clone(), Place::Memory, None);
+    let in_file = Segments::new(data.clone(), Place::File, None);
+    Ok(Model { data, inputs, outputs, budget: None, has_room: OnceLock::new(), resident, in_file })
 }
 
 impl Model {
@@ -188,6 +86,14 @@ impl Model {
     /// How many nodes its graph has.
     pub fn nodes(&self) -> usize {
         self.data.message.graph.nodes.len()
+    }
+
+    /// Calls a closure for each node that is imported, with the number of nodes up to it: a large model is planned, and called for the first time, in
+    /// seconds. The first closure that is given stays.
+    #[must_use]
+    pub fn on_node(self, listener: impl Fn(usize) + Send + Sync + 'static) -> Model {
+        self.data.listen(listener);
+        self
     }
 
     /// The program that wrote it.
@@ -239,8 +145,68 @@ impl Model {
             let help = "give the bytes that a call may hold, such as \"512MiB\"";
             return Err(tonnage_core::error::bad_argument("budget", "a budget of 0 bytes", help));
         }
-        self.segments = Segments::new(self.data.clone()).budget(bytes);
+        self.budget = Some(bytes);
+        if self.resident.place() == Place::Trained {
+            self = self.trainable();
+        }
+        self.in_file = Segments::new(self.data.clone(), Place::File, Some(bytes));
         Ok(self)
+    }
+
+    /// The same with weights that are trained: [`Model::variables`] are what tapes watch and optimizers update, and a call inside of a
+    /// function is part of it. Statistics of batch normalization stay as they are.
+    ///
+    /// ```no_run
+    /// use tonnage::{Elementwise, GradientTape, Tensor, Variable, function};
+    /// let model = tonnage_onnx::load("model.onnx")?.trainable();
+    /// let variables = model.variables()?;
+    /// let step = function(move |x: Tensor| {
+    ///     let mut tape = GradientTape::new();
+    ///     let loss = model.call([x])?.remove(0).tensor()?.square()?.mean_all()?;
+    ///     let sources: Vec<&Variable> = variables.iter().collect();
+    ///     for (variable, gradient) in sources.iter().zip(tape.gradient(&loss, &sources)?) {
+    ///         variable.assign_sub(&(gradient.tensor()? * 0.01)?)?;
+    ///     }
+    ///     Ok(loss)
+    /// })
+    /// .budget("256MiB")?;
+    /// # let _ = step;
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[must_use]
+    pub fn trainable(mut self) -> Model {
+        self.resident = Segments::new(self.data.clone(), Place::Trained, self.budget);
+        self
+    }
+
+    /// The weights that are trained, in the order of the file; none before [`Model::trainable`].
+    ///
+    /// # Errors
+    /// Where a weight is damaged or of a dtype that is not supported.
+    pub fn variables(&self) -> Result<Vec<Variable>> {
+        self.resident.variables()
+    }
+
+    /// Where weights are for a call with such inputs: in memory where it fits with them.
+    fn segments(&self, inputs: &[(String, Value)]) -> Result<&Segments> {
+        let fits = match (self.resident.place(), self.budget.or(memory::limit("cpu:0")?)) {
+            (Place::Trained, _) => true,
+            (_, Some(most)) => {
+                bind::is_tracing() || self.resident.peak(inputs)?.is_some_and(|peak| peak <= most)
+            }
+            (_, None) => *self.has_room.get_or_init(|| self.has_room()),
+        };
+        Ok(if fits { &self.resident } else { &self.in_file })
+    }
+
+    /// Whether the machine has memory for all of the weights, and as much again for what is computed with them.
+    fn has_room(&self) -> bool {
+        let weights = self.weights().try_fold(Bytes::ZERO, |sum, (_, _, own)| sum.checked_add(own));
+        let wanted = weights.and_then(|bytes| bytes.checked_mul(2));
+        match memory::available_memory() {
+            Some(available) => wanted.is_some_and(|bytes| bytes <= available),
+            None => true,
+        }
     }
 
     /// Types of the inputs, with open lengths bound by name, to plan with.
@@ -303,7 +269,8 @@ impl Model {
     /// # Errors
     /// Where an op is not supported, or data decide sizes; the error names the node.
     pub fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>> {
-        self.segments.plan(self.named(inputs.iter().map(Value::from).collect())?)
+        let inputs = self.named(inputs.iter().map(Value::from).collect())?;
+        self.segments(&inputs)?.plan(inputs)
     }
 
     /// What less memory costs for a call with such inputs.
@@ -311,7 +278,8 @@ impl Model {
     /// # Errors
     /// As [`Model::plan`].
     pub fn prices(&self, inputs: &[Tensor]) -> Result<Vec<Price>> {
-        self.segments.prices(self.named(inputs.iter().map(Value::from).collect())?)
+        let inputs = self.named(inputs.iter().map(Value::from).collect())?;
+        self.segments(&inputs)?.prices(inputs)
     }
 
     /// The largest length of a name with which a call fits into a budget, the others bound; 0 where not even 1 does.
@@ -323,7 +291,7 @@ impl Model {
             let mut bound = lengths.to_vec();
             bound.push((name, n));
             let inputs = self.named(self.specs(&bound)?.iter().map(Value::from).collect())?;
-            self.segments.fits(inputs, budget)
+            self.in_file.fits(&inputs, budget)
         };
         largest_that_fits(fits)
     }
@@ -335,12 +303,19 @@ impl Model {
     pub fn call<V: Into<Value>>(&self, inputs: impl IntoIterator<Item = V>) -> Result<Vec<Value>> {
         let inputs = self.named(inputs.into_iter().map(Into::into).collect())?;
         let outputs: Vec<&str> = self.outputs.iter().map(|port| port.name.as_str()).collect();
-        self.segments.call(inputs, &outputs)
+        let segments = self.segments(&inputs)?;
+        // What other calls had in memory is no part of this one's plan.
+        if segments.place() == Place::File {
+            self.resident.clear();
+        }
+        self.resident.forget_run();
+        self.in_file.forget_run();
+        segments.call(inputs, &outputs)
     }
 
     /// What each planned segment of the last call took, beside what was predicted; nodes that ran op by op are not among them.
     pub fn last_run(&self) -> Vec<Ran> {
-        self.segments.last_run()
+        self.resident.last_run().into_iter().chain(self.in_file.last_run()).collect()
     }
 
     /// Whether all inputs are of dtypes that tensors have.

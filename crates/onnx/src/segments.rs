@@ -10,13 +10,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tonnage::{
-    Bytes, DType, Elementwise, Function, Plan, Price, Ran, Result, Tensor, TensorType, bind,
-    function,
+    Bytes, DType, Elementwise, Function, Plan, Price, Ran, Result, Tensor, TensorType, Variable,
+    bind, function,
 };
 
+use crate::contents::ModelData;
 use crate::import::{Importer, Need, Scope};
-use crate::model::ModelData;
 use crate::value::Value;
+use crate::weights::{Place, Weights};
 use crate::wire::bad_file;
 
 type Traced = Function<
@@ -59,6 +60,7 @@ struct Ending {
 /// The functions of a model.
 pub struct Segments {
     data: Arc<ModelData>,
+    weights: Arc<Weights>,
     budget: Option<Bytes>,
     made: Mutex<HashMap<usize, Vec<Arc<Segment>>>>,
     /// What the segments of the last call took.
@@ -76,18 +78,41 @@ enum Next {
 type Alive = Vec<(String, Value)>;
 
 impl Segments {
-    /// None yet.
-    pub fn new(data: Arc<ModelData>) -> Segments {
-        Segments { data, budget: None, made: Mutex::default(), ran: Mutex::default() }
+    /// None yet: with weights there, and a budget for each.
+    pub fn new(data: Arc<ModelData>, place: Place, budget: Option<Bytes>) -> Segments {
+        let weights = Arc::new(Weights::new(place));
+        Segments { data, weights, budget, made: Mutex::default(), ran: Mutex::default() }
     }
 
-    /// With a budget for each.
-    pub fn budget(self, bytes: Bytes) -> Segments {
-        Segments { budget: Some(bytes), ..self }
+    /// Where weights are.
+    pub fn place(&self) -> Place {
+        self.weights.place()
+    }
+
+    /// The weights that are trained.
+    pub fn variables(&self) -> Result<Vec<Variable>> {
+        match self.place() {
+            Place::Trained => self.weights.trained(&self.data),
+            Place::File | Place::Memory => Ok(Vec::new()),
+        }
+    }
+
+    /// Forgets all of them, and what they have in memory.
+    pub fn clear(&self) {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.weights.clear();
+    }
+
+    /// Forgets what the last call took.
+    pub fn forget_run(&self) {
+        self.ran.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Runs all of them.
     pub fn call(&self, inputs: Alive, outputs: &[&str]) -> Result<Vec<Value>> {
+        if bind::is_tracing() {
+            return self.inline(inputs, outputs);
+        }
         let (mut alive, mut at) = (inputs, 0);
         let mut ran = Vec::new();
         while at < self.data.message.graph.nodes.len() {
@@ -106,6 +131,19 @@ impl Segments {
         }
         *self.ran.lock().unwrap_or_else(PoisonError::into_inner) = ran;
         outputs.iter().map(|name| self.output(name, &alive)).collect()
+    }
+
+    /// All nodes, as a part of the function around.
+    fn inline(&self, inputs: Alive, outputs: &[&str]) -> Result<Vec<Value>> {
+        let importer = Importer::new(&self.data, &self.weights);
+        let scope = Scope::new(None);
+        inputs.into_iter().for_each(|(name, value)| scope.set(&name, value));
+        let message = &self.data.message;
+        for node in &message.graph.nodes {
+            importer.node(node, &scope, &message.opsets, &Vec::new())?;
+        }
+        let made: Alive = scope.into_values().into_iter().collect();
+        outputs.iter().map(|name| self.output(name, &made)).collect()
     }
 
     /// What each segment of the last call took.
@@ -148,7 +186,7 @@ impl Segments {
 
     /// Runs one node op by op.
     fn alone(&self, at: usize, alive: Alive) -> Result<Alive> {
-        let importer = Importer::new(&self.data);
+        let importer = Importer::new(&self.data, &self.weights);
         let scope = Scope::new(None);
         alive.into_iter().for_each(|(name, value)| scope.set(&name, value));
         let message = &self.data.message;
@@ -168,17 +206,19 @@ impl Segments {
         segment.function.prices(&arguments(&inputs))
     }
 
-    /// Whether a call fits into a budget.
-    pub fn fits(&self, inputs: Alive, budget: Bytes) -> Result<bool> {
-        let segments = Segments::new(self.data.clone()).budget(budget);
-        match segments.plan(inputs) {
-            Ok(_) => Ok(true),
-            Err(error) => match error.kind() {
-                tonnage::ErrorKind::OverBudget { .. } | tonnage::ErrorKind::NeverFits { .. } => {
-                    Ok(false)
-                }
-                _ => Err(error),
-            },
+    /// Whether a call fits into a budget, by whatever makes it smaller.
+    pub fn fits(&self, inputs: &Alive, budget: Bytes) -> Result<bool> {
+        self.only(inputs)?.function.fits(&arguments(inputs), budget)
+    }
+
+    /// What a call takes; none where the data decide sizes.
+    pub fn peak(&self, inputs: &[(String, Value)]) -> Result<Option<Bytes>> {
+        let inputs = inputs.to_vec();
+        match self.next(0, &inputs)? {
+            Next::Planned(segment) if segment.end.next >= self.data.message.graph.nodes.len() => {
+                Ok(Some(segment.function.plan(&arguments(&inputs))?.peak()))
+            }
+            _ => Ok(None),
         }
     }
 
@@ -247,7 +287,8 @@ impl Segments {
             numbers.push((name.clone(), bits(value)?));
             fixed.push((name.clone(), value.clone()));
         }
-        let body = Body { data: self.data.clone(), start: at, names: names(alive), fixed };
+        let (data, weights) = (self.data.clone(), self.weights.clone());
+        let body = Body { data, weights, start: at, names: names(alive), fixed };
         let told = ending.clone();
         let body: Box<dyn Fn(Vec<Tensor>) -> Result<Vec<Tensor>> + Send + Sync> =
             Box::new(move |given| {
@@ -302,6 +343,7 @@ impl Segment {
 /// What is traced.
 struct Body {
     data: Arc<ModelData>,
+    weights: Arc<Weights>,
     start: usize,
     names: Names,
     fixed: Vec<(String, Value)>,
@@ -309,7 +351,7 @@ struct Body {
 
 impl Body {
     fn run(&self, given: Vec<Tensor>) -> Result<(Vec<Tensor>, Ending)> {
-        let importer = Importer::new(&self.data);
+        let importer = Importer::new(&self.data, &self.weights);
         let message = &self.data.message;
         let scope = Scope::new(None);
         let mut given = given.into_iter();
@@ -325,7 +367,7 @@ impl Body {
         for (at, node) in message.graph.nodes.iter().enumerate().skip(self.start) {
             let ran = importer.node(node, &scope, &message.opsets, &Vec::new());
             match (ran, importer.take_need()) {
-                (Ok(()), _) => {}
+                (Ok(()), _) => self.data.imported(at + 1),
                 (Err(_), Some(Need::Numbers(name)))
                     if self.names.iter().any(|(own, _)| *own == name) && !self.is_fixed(&name) =>
                 {

@@ -198,6 +198,7 @@ table! { ops {
     RandomPoisson = random::poisson::RANDOM_POISSON,
     RandomCategorical = random::categorical::RANDOM_CATEGORICAL,
     Matmul = linalg::matmul::MATMUL,
+    MatmulInteger = linalg::matmul_integer::MATMUL_INTEGER,
     Cholesky = linalg::cholesky::CHOLESKY,
     TriangularSolve = linalg::triangular_solve::TRIANGULAR_SOLVE,
     Tril = linalg::tril::TRIL,

@@ -10,6 +10,7 @@ use crate::function::bytes;
 use crate::memory::{PyPlan, ran};
 use crate::run::{MUCH, run};
 use crate::tensor::PyTensor;
+use crate::variable::PyVariable;
 
 /// A model of a file.
 #[pyclass(frozen, name = "OnnxModel", module = "tonnage")]
@@ -46,11 +47,13 @@ impl PyOnnxModel {
         py: Python<'_>,
         path: String,
         budget: Option<&Bound<'_, PyAny>>,
+        trainable: bool,
     ) -> PyResult<PyOnnxModel> {
         let budget: Option<Bytes> = budget.map(bytes).transpose()?;
         let model = run(py, MUCH, || {
             let model = tonnage_onnx::load(&path)?;
             model.check()?;
+            let model = if trainable { model.trainable() } else { model };
             match budget {
                 Some(budget) => model.budget(budget),
                 None => Ok(model),
@@ -67,6 +70,12 @@ impl PyOnnxModel {
     /// Names and types of the outputs.
     fn outputs(&self) -> Vec<(String, String)> {
         self.0.outputs().iter().map(|port| (port.name.clone(), port.to_string())).collect()
+    }
+
+    /// The weights that are trained.
+    fn variables(&self, py: Python<'_>) -> PyResult<Vec<PyVariable>> {
+        let all = run(py, 0, || self.0.variables())?;
+        Ok(all.into_iter().map(|variable| PyVariable { variable }).collect())
     }
 
     /// Runs it.

@@ -27,6 +27,7 @@ pages! {
     Errors: "docs/errors.md",
     Performance: "docs/performance.md",
     Keras: "docs/keras.md",
+    Models: "docs/models.md",
     FromTensorFlow: "docs/from-tensorflow.md",
     FromPyTorch: "docs/from-pytorch.md",
 }

@@ -160,17 +160,17 @@ where
 }
 
 /// An operand as it is read, broadcast over the batch.
-struct MatmulOperand<'a> {
-    layout: &'a Layout,
+pub(super) struct MatmulOperand<'a> {
+    pub layout: &'a Layout,
     batch: &'a [usize],
     rows: usize,
-    cols: usize,
+    pub cols: usize,
     row: isize,
     col: isize,
 }
 
 impl<'a> MatmulOperand<'a> {
-    fn new(layout: &'a Layout, batch: &'a [usize], transposed: bool) -> MatmulOperand<'a> {
+    pub fn new(layout: &'a Layout, batch: &'a [usize], transposed: bool) -> MatmulOperand<'a> {
         let last = layout.sizes.len() - 1;
         let (r, c) = if transposed { (last, last - 1) } else { (last - 1, last) };
         MatmulOperand {
@@ -184,7 +184,7 @@ impl<'a> MatmulOperand<'a> {
     }
 
     /// The step along an axis of the batch: 0 where the operand is broadcast.
-    fn stride(&self, axis: usize) -> isize {
+    pub fn stride(&self, axis: usize) -> isize {
         match (axis + self.layout.sizes.len()).checked_sub(self.batch.len() + 2) {
             Some(own) if self.layout.sizes[own] != 1 => self.layout.strides[own],
             _ => 0,
@@ -192,7 +192,7 @@ impl<'a> MatmulOperand<'a> {
     }
 
     /// The one step that walks the batch, where there is one; 0 for a batch of one matrix.
-    fn step(&self) -> Option<isize> {
+    pub fn step(&self) -> Option<isize> {
         let axis = |axis: usize| (self.batch[axis], self.stride(axis));
         match joined(self.batch.len(), axis) {
             (0, 1, _) => Some(0),
@@ -202,7 +202,7 @@ impl<'a> MatmulOperand<'a> {
     }
 
     /// The one step that walks the rows of all matrices, where there is one.
-    fn tall_step(&self) -> Option<isize> {
+    pub fn tall_step(&self) -> Option<isize> {
         let axes = self.batch.len();
         let axis = |axis: usize| match axis == axes {
             true => (self.rows, self.row),
@@ -212,7 +212,7 @@ impl<'a> MatmulOperand<'a> {
         (outer == 0).then_some(step)
     }
 
-    fn strides(&self, batch: isize) -> Strides {
+    pub fn strides(&self, batch: isize) -> Strides {
         Strides { start: self.layout.offset, batch, row: self.row, col: self.col }
     }
 }

@@ -15,6 +15,7 @@ mod householder;
 mod jacobi;
 mod lu;
 pub mod matmul;
+pub mod matmul_integer;
 mod matrix;
 pub mod qr;
 pub mod slogdet;

@@ -116,6 +116,8 @@ fn factorizations_and_products_ask_often() {
     let plain = Attrs::Matmul { transpose_a: false, transpose_b: false };
     let (f32, f64, normal) = (DType::F32, DType::F64, Values::Normal);
     long("matmul", &[(f32, &[1024, 1024]), (f32, &[1024, 600])], normal, plain.clone());
+    let bytes = [(DType::U8, &[1024, 1024][..]), (DType::I8, &[1024, 600][..])];
+    long("matmul_integer", &bytes, normal, plain.clone());
     long("svd", &[(f32, &[200, 200])], normal, Attrs::None);
     long("eigh", &[(f64, &[350, 350])], Values::PositiveDefinite, Attrs::None);
     long("qr", &[(f32, &[500, 450])], normal, Attrs::None);
@@ -263,6 +265,7 @@ const BY_ROWS: &[&str] = &[
     "log_softmax_grad",
     "mask_scatter",
     "matmul",
+    "matmul_integer",
     "max_pool",
     "max_pool_grad",
     "max_pool_pick",

@@ -83,6 +83,8 @@ fn large_reductions_are_the_same_on_any_number_of_threads() {
 fn large_products_are_the_same_on_any_number_of_threads() {
     let plain = |transpose_a| Attrs::Matmul { transpose_a, transpose_b: false };
     large("matmul", &[(DType::F32, &[150, 90]), (DType::F32, &[90, 130])], plain(false));
+    large("matmul_integer", &[(DType::U8, &[150, 90]), (DType::I8, &[90, 330])], plain(false));
+    large("matmul_integer", &[(DType::I8, &[350, 90]), (DType::I8, &[90, 30])], plain(false));
     large("matmul", &[(DType::F32, &[3, 60, 50]), (DType::F32, &[3, 60, 70])], plain(true));
     large("matmul", &[(DType::BF16, &[1, 300]), (DType::BF16, &[300, 200])], plain(false));
 }

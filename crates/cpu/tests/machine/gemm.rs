@@ -3,6 +3,7 @@
 
 mod bf16_dot;
 mod edges;
+mod integer;
 
 use tonnage_core::{Bytes, DType, Element, bf16, f16};
 use tonnage_cpu::workers::{Alone, Workers};

@@ -4,6 +4,7 @@ use tonnage::{Axes, DType, Elementwise, Result, Tensor};
 
 use super::Rule;
 use crate::call::{Call, one};
+use crate::layout::axis_under;
 use crate::value::Value;
 
 /// The rule of an op of this family.
@@ -99,7 +100,14 @@ fn clip(c: &Call) -> Result<Vec<Value>> {
 fn along(c: &Call, run: impl Fn(&Tensor, i64) -> Result<Tensor>) -> Result<Vec<Value>> {
     let x = c.x(0)?;
     if c.version >= 13 {
-        return one(run(&x, c.int("axis", -1)?)?);
+        let axis = c.int("axis", -1)?;
+        return match c.under(&x) {
+            Some(under) => {
+                let axis = axis_under(c.axis(axis, x.rank())?, x.rank());
+                one(c.first(run(&under, axis as i64)?)?)
+            }
+            None => one(run(&x, axis)?),
+        };
     }
     let sizes = c.sizes(&x)?;
     let axis = c.int("axis", 1)?;

@@ -1,16 +1,19 @@
 //! Convolutions, and what is made of them.
 
-use tonnage::{Conv, Elementwise, PadMode, Padding, Result, Tensor, concat};
+use tonnage::{Conv, Elementwise, PadMode, Padding, Result, Tensor, TensorType, concat};
 
 use super::Rule;
-use super::windows::{Windows, channels_first, channels_last, per_axis};
+use super::windows::{Windows, per_axis};
 use crate::call::{Call, one};
 use crate::value::Value;
 
 /// The rule of an op of this family.
 pub fn find(op: &str) -> Option<Rule> {
     Some(match op {
-        "Conv" => |c| one(convolved(c, &c.x(0)?, &c.x(1)?, c.maybe(2)?)?),
+        "Conv" => |c| {
+            let (x, bias) = (c.x(0)?, c.maybe(2)?);
+            one(convolved(c, &x, &filters(c, 1)?, bias)?)
+        },
         "ConvTranspose" => transposed,
         "CausalConvWithState" => causal,
         "Col2Im" => col2im,
@@ -18,11 +21,21 @@ pub fn find(op: &str) -> Option<Rule> {
     })
 }
 
-/// Filters `[out, in, ...]` as tensor methods take them, `[..., in, out]`.
-fn filters(w: &Tensor) -> Result<Tensor> {
-    let mut order: Vec<i64> = (2..w.rank() as i64).collect();
+/// Where the axes of filters `[out, in, ...]` are as tensor methods take them, `[..., in, out]`.
+fn order(rank: usize) -> Vec<i64> {
+    let mut order: Vec<i64> = (2..rank as i64).collect();
     order.extend([1, 0]);
-    w.transpose(&order)
+    order
+}
+
+/// Filters in the order that tensor methods take, written out once where weights are in memory.
+pub fn filters(c: &Call, at: usize) -> Result<Tensor> {
+    let ty = c.ty(at)?;
+    let order = order(ty.shape.rank().max(2));
+    let shape = order.iter().filter_map(|axis| ty.shape.get(*axis as usize).cloned()).collect();
+    c.made(&[at], "filters", TensorType { dtype: ty.dtype, shape }, move |all| {
+        all[0].transpose(&order)
+    })
 }
 
 fn laid(c: &Call, x: &Tensor, w: &Tensor, how: &Conv) -> Result<Tensor> {
@@ -34,28 +47,27 @@ fn laid(c: &Call, x: &Tensor, w: &Tensor, how: &Conv) -> Result<Tensor> {
     }
 }
 
-/// A convolution by the node's attributes.
+/// A convolution by the node's attributes, with filters in the order that tensor methods take.
 pub fn convolved(c: &Call, x: &Tensor, w: &Tensor, bias: Option<Tensor>) -> Result<Tensor> {
     let (image, filter) = (c.sizes(x)?, c.sizes(w)?);
     if image.len() != filter.len() || image.len() < 3 {
         return Err(c.refuse(format!("an image of {} and filters of {}", x.shape(), w.shape())));
     }
-    let windows = Windows::of(c, &image[2..], filter[2..].to_vec())?;
+    let windows = Windows::of(c, &image[2..], filter[..filter.len() - 2].to_vec())?;
     let how = Conv::valid()
         .stride(&windows.stride[..])
         .dilation(&windows.dilation[..])
         .padding(windows.padding())
         .groups(c.length(c.int("group", 1)?)?);
-    let made = laid(c, &channels_last(x)?, &filters(w)?, &how)?;
-    let made = match bias {
+    let made = laid(c, &c.last(x)?, w, &how)?;
+    c.first(match bias {
         Some(bias) => made.add(&bias)?,
         None => made,
-    };
-    channels_first(&made)
+    })
 }
 
 fn transposed(c: &Call) -> Result<Vec<Value>> {
-    let (x, w) = (c.x(0)?, c.x(1)?);
+    let (x, w) = (c.x(0)?, filters(c, 1)?);
     let (image, filter) = (c.sizes(&x)?, c.sizes(&w)?);
     let axes = image.len().saturating_sub(2);
     if image.len() != filter.len() || !(1..=3).contains(&axes) {
@@ -68,7 +80,7 @@ fn transposed(c: &Call) -> Result<Vec<Value>> {
     let asked = c.ints("output_shape")?;
     let (mut lengths, mut pads, mut behind) = (Vec::new(), Vec::new(), vec![[0, 0]; axes + 2]);
     for at in 0..axes {
-        let reach = (filter[2 + at].max(1) - 1) * dilation[at] + 1;
+        let reach = (filter[at].max(1) - 1) * dilation[at] + 1;
         let full = stride[at] * (image[2 + at].max(1) - 1) + reach;
         let asked = match (&asked, by.as_str()) {
             (Some(asked), _) => {
@@ -106,7 +118,7 @@ fn transposed(c: &Call) -> Result<Vec<Value>> {
         .padding(Padding::Of(pads.into_iter().collect()))
         .groups(c.length(c.int("group", 1)?)?)
         .lengths(&lengths[..]);
-    let (x, w) = (channels_last(&x)?, filters(&w)?);
+    let x = c.last(&x)?;
     let mut made = match axes {
         1 => x.conv1d_transpose(&w, &how)?,
         2 => x.conv2d_transpose(&w, &how)?,
@@ -118,24 +130,24 @@ fn transposed(c: &Call) -> Result<Vec<Value>> {
     if let Some(bias) = c.maybe(2)? {
         made = made.add(&bias)?;
     }
-    one(channels_first(&made)?)
+    one(c.first(made)?)
 }
 
 /// A depthwise convolution of what came before and what comes now; the end of both is the next state.
 fn causal(c: &Call) -> Result<Vec<Value>> {
-    let (x, w) = (c.x(0)?, c.x(1)?);
+    let (x, w) = (c.x(0)?, filters(c, 1)?);
     let (image, filter) = (c.sizes(&x)?, c.sizes(&w)?);
     let [batch, channels, _] = image[..] else {
         return Err(c.refuse(format!("an input of {}", x.shape())));
     };
-    let before = filter.last().copied().unwrap_or(1).max(1) - 1;
+    let before = filter.first().copied().unwrap_or(1).max(1) - 1;
     let state = match c.maybe(3)? {
         Some(state) => state,
         None => tonnage::full(0, x.dtype(), [batch, channels, before])?,
     };
     let joined = concat(&[&state, &x], 2)?;
     let how = Conv::valid().groups(channels);
-    let mut made = channels_last(&joined)?.conv1d(&filters(&w)?, &how)?;
+    let mut made = c.last(&joined)?.conv1d(&w, &how)?;
     if let Some(bias) = c.maybe(2)? {
         made = made.add(&bias)?;
     }
@@ -150,7 +162,7 @@ fn causal(c: &Call) -> Result<Vec<Value>> {
         tonnage::Part::ALL,
         (length - before as i64..length).into(),
     ])?;
-    Ok(vec![channels_first(&made)?.into(), next.into()])
+    Ok(vec![c.first(made)?.into(), next.into()])
 }
 
 /// Columns of windows added up where they overlap: a transposed convolution by filters that are one at one place each.
@@ -165,7 +177,7 @@ fn col2im(c: &Call) -> Result<Vec<Value>> {
     let channels = sizes[1] / taps.max(1);
     let mut to = vec![sizes[0] * channels, taps];
     to.extend(&windows.counts);
-    let columns = channels_last(&x.reshape([sizes[0] * channels, taps, sizes[2]])?.reshape(to)?)?;
+    let columns = c.last(&x.reshape([sizes[0] * channels, taps, sizes[2]])?.reshape(to)?)?;
     let mut shape = block;
     shape.extend([1, taps]);
     let filter = tonnage::eye(taps, x.dtype())?.reshape(shape)?;

@@ -78,7 +78,7 @@ fn constant(c: &Call) -> Result<Vec<Value>> {
     let known = ["value", "value_float", "value_floats", "value_int", "value_ints"];
     let found = known.iter().find_map(|name| c.attribute(name));
     one(match found {
-        Some(AttributeValue::Tensor(stored)) => c.importer.model.file.tensor(stored)?,
+        Some(AttributeValue::Tensor(stored)) => c.importer.model.stored(stored)?,
         Some(AttributeValue::Int(value)) => int_tensor(&[*value], &[])?,
         Some(AttributeValue::Ints(values)) => int_tensor(values, &[values.len()])?,
         Some(AttributeValue::Float(value)) => {

@@ -13,6 +13,11 @@ pub fn find(op: &str) -> Option<Rule> {
             let (x, axis) = (c.x(0)?, c.int("axis", 0)?);
             let axis = c.axis(axis, x.rank())?;
             let places = from_front(&c.x(1)?, c.sizes(&x)?[axis])?;
+            if axis == 0
+                && let Some(rows) = c.importer.tables.rows(c, &x, &places)?
+            {
+                return one(rows);
+            }
             one(x.gather(&places, axis as i64)?)
         },
         "GatherElements" => |c| {

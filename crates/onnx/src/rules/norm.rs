@@ -12,10 +12,15 @@ pub fn find(op: &str) -> Option<Rule> {
     Some(match op {
         "BatchNormalization" => batch_norm,
         "InstanceNormalization" => |c| {
-            let x = c.x(0)?;
+            let (x, epsilon) = (c.x(0)?, c.float("epsilon", 1e-5)?);
+            if let Some(under) = c.under(&x) {
+                let axes: Vec<i64> = (1..x.rank() as i64 - 1).collect();
+                let (normal, ..) = normalized(&under, Axes::from(&axes[..]), epsilon)?;
+                return one(c.first(normal.mul(&c.x(1)?)?.add(&c.x(2)?)?)?);
+            }
             let (scale, bias) =
                 (per_channel(c, &c.x(1)?, x.rank())?, per_channel(c, &c.x(2)?, x.rank())?);
-            let (normal, ..) = normalized(&x, spatial(x.rank()), c.float("epsilon", 1e-5)?)?;
+            let (normal, ..) = normalized(&x, spatial(x.rank()), epsilon)?;
             one(normal.mul(&scale)?.add(&bias)?)
         },
         "LayerNormalization" => layer_norm,
@@ -57,29 +62,50 @@ fn normalized(x: &Tensor, axes: Axes, epsilon: f64) -> Result<(Tensor, Tensor, T
 }
 
 fn batch_norm(c: &Call) -> Result<Vec<Value>> {
+    if c.flag("training_mode")? || (c.version < 7 && c.int("is_test", 1)? == 0) {
+        return batch_norm_of_batch(c);
+    }
+    let x = c.x(0)?;
+    let epsilon = c.float("epsilon", 1e-5)?;
+    // One product and one sum an element: `x * factor + shift`.
+    let factor = move |scale: &Tensor, variance: &Tensor| {
+        variance.add(epsilon)?.rsqrt()?.mul(&scale.cast(variance.dtype())?)
+    };
+    let statistics = c.ty(4)?;
+    let by = c.made(&[1, 4], "factor", statistics.clone(), move |all| factor(&all[0], &all[1]))?;
+    let shift = c.made(&[1, 2, 3, 4], "shift", statistics, move |all| {
+        let moved = all[2].mul(&factor(&all[0], &all[3])?.cast(all[2].dtype())?)?;
+        (&all[1]).cast(moved.dtype())?.sub(&moved)
+    })?;
+    let (by, shift) = (by.cast(x.dtype())?, shift.cast(x.dtype())?);
+    match c.under(&x) {
+        Some(under) => one(c.first(under.mul(&by)?.add(&shift)?)?),
+        None => {
+            let wide = |t: &Tensor| per_channel(c, t, x.rank());
+            one(x.mul(&wide(&by)?)?.add(&wide(&shift)?)?)
+        }
+    }
+}
+
+/// By the mean and variance of the batch, with those of all batches so far.
+fn batch_norm_of_batch(c: &Call) -> Result<Vec<Value>> {
     let x = c.x(0)?;
     let rank = x.rank();
-    let epsilon = c.float("epsilon", 1e-5)?;
-    let (scale, bias) = (c.x(1)?, c.x(2)?);
-    let (mut mean, mut variance) = (c.x(3)?, c.x(4)?);
-    let (mut running_mean, mut running_variance) = (None, None);
-    if c.flag("training_mode")? || (c.version < 7 && c.int("is_test", 1)? == 0) {
-        let mut axes: Vec<i64> = (0..rank as i64).collect();
-        axes.remove(1);
-        let (now, spread) = (x.mean(&axes[..])?, x.var(&axes[..])?);
-        let momentum = c.float("momentum", 0.9f32.into())?;
-        let mixed = |old: &Tensor, new: &Tensor| {
-            old.mul(momentum)?.add(&new.cast(old.dtype())?.mul(1.0 - momentum)?)
-        };
-        (running_mean, running_variance) =
-            (Some(mixed(&mean, &now)?), Some(mixed(&variance, &spread)?));
-        (mean, variance) = (now, spread);
-    }
+    let (old_mean, old_variance) = (c.x(3)?, c.x(4)?);
+    let mut axes: Vec<i64> = (0..rank as i64).collect();
+    axes.remove(1);
+    let (mean, variance) = (x.mean(&axes[..])?, x.var(&axes[..])?);
+    let momentum = c.float("momentum", 0.9f32.into())?;
+    let mixed = |old: &Tensor, new: &Tensor| {
+        old.mul(momentum)?.add(&new.cast(old.dtype())?.mul(1.0 - momentum)?)
+    };
+    let (running_mean, running_variance) =
+        (mixed(&old_mean, &mean)?, mixed(&old_variance, &variance)?);
     let wide = |t: &Tensor| per_channel(c, &t.cast(x.dtype())?, rank);
-    let factor = variance.add(epsilon)?.rsqrt()?.mul(&scale.cast(variance.dtype())?)?;
-    let made = x.sub(&wide(&mean)?)?.mul(&wide(&factor)?)?.add(&wide(&bias)?)?;
-    let more = [running_mean, running_variance].into_iter().flatten();
-    Ok(std::iter::once(made).chain(more).map(Value::Tensor).collect())
+    let factor =
+        variance.add(c.float("epsilon", 1e-5)?)?.rsqrt()?.mul(&c.x(1)?.cast(variance.dtype())?)?;
+    let made = x.sub(&wide(&mean)?)?.mul(&wide(&factor)?)?.add(&wide(&c.x(2)?)?)?;
+    Ok([made, running_mean, running_variance].into_iter().map(Value::Tensor).collect())
 }
 
 /// The dtype that statistics are computed in.

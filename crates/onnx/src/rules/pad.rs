@@ -4,6 +4,7 @@ use tonnage::{DType, PadMode, Part, Result, Tensor, concat};
 
 use super::Rule;
 use crate::call::{Call, int_tensor, one};
+use crate::layout::axis_under;
 use crate::value::Value;
 
 /// The rule of an op of this family.
@@ -17,6 +18,12 @@ pub fn find(op: &str) -> Option<Rule> {
 
 fn pad(c: &Call) -> Result<Vec<Value>> {
     let x = c.x(0)?;
+    let Some(under) = c.under(&x) else { return one(padded(c, x, |axis, _| axis)?) };
+    one(c.first(padded(c, under, axis_under)?)?)
+}
+
+/// With the axes that the node speaks of where the tensor has them.
+fn padded(c: &Call, x: Tensor, place: fn(usize, usize) -> usize) -> Result<Tensor> {
     let widths = match c.version < 11 {
         true => match c.ints("pads")? {
             Some(pads) => pads,
@@ -33,7 +40,7 @@ fn pad(c: &Call) -> Result<Vec<Value>> {
     }
     let mut pairs = vec![[0i64; 2]; x.rank()];
     for (at, axis) in axes.iter().enumerate() {
-        pairs[*axis] = [widths[at], widths[at + axes.len()]];
+        pairs[place(*axis, x.rank())] = [widths[at], widths[at + axes.len()]];
     }
     let mode = c.text("mode", "constant")?;
     // What is taken away is taken first.
@@ -58,7 +65,7 @@ fn pad(c: &Call) -> Result<Vec<Value>> {
                     .collect::<Vec<_>>();
                 x = x.gather(&int_tensor(&places, &[places.len()])?, axis as i64)?;
             }
-            one(x)
+            Ok(x)
         }
         other => Err(c.refuse(format!("the mode `{other}`"))),
     }
@@ -78,7 +85,7 @@ fn mirrored(at: i64, n: i64, mode: &str) -> i64 {
 }
 
 /// With one number around; where only a call knows it, that is joined on.
-fn constant(c: &Call, x: Tensor, widths: &[[usize; 2]]) -> Result<Vec<Value>> {
+fn constant(c: &Call, x: Tensor, widths: &[[usize; 2]]) -> Result<Tensor> {
     let dtype = x.dtype();
     let value = match (c.maybe_float("value")?, c.maybe(2)?) {
         (Some(value), _) if c.version < 11 => value.into(),
@@ -94,12 +101,14 @@ fn constant(c: &Call, x: Tensor, widths: &[[usize; 2]]) -> Result<Vec<Value>> {
         (tonnage::Scalar::Int(0), DType::Bool) => false.into(),
         (value, _) => value,
     };
-    one(x.pad(widths, PadMode::Constant(value))?)
+    x.pad(widths, PadMode::Constant(value))
 }
 
-fn around(c: &Call, x: Tensor, widths: &[[usize; 2]], value: &Tensor) -> Result<Vec<Value>> {
+/// With one number around that only a call knows.
+pub fn around(c: &Call, x: Tensor, widths: &[[usize; 2]], value: &Tensor) -> Result<Tensor> {
     let mut x = x;
-    for (axis, [before, after]) in widths.iter().enumerate() {
+    let around = widths.iter().enumerate().filter(|(_, pair)| **pair != [0, 0]);
+    for (axis, [before, after]) in around {
         let part = |n: usize, x: &Tensor| -> Result<Tensor> {
             let mut sizes = c.sizes(x)?;
             sizes[axis] = n;
@@ -107,7 +116,7 @@ fn around(c: &Call, x: Tensor, widths: &[[usize; 2]], value: &Tensor) -> Result<
         };
         x = concat(&[&part(*before, &x)?, &x, &part(*after, &x)?], axis as i64)?;
     }
-    one(x)
+    Ok(x)
 }
 
 fn center_crop_pad(c: &Call) -> Result<Vec<Value>> {
@@ -129,5 +138,5 @@ fn center_crop_pad(c: &Call) -> Result<Vec<Value>> {
             false => widths[axis] = [(to - from) / 2, (to - from) - (to - from) / 2],
         }
     }
-    constant(c, x.slice(&parts)?, &widths)
+    one(constant(c, x.slice(&parts)?, &widths)?)
 }

@@ -1,10 +1,10 @@
 //! Pooling over windows and over whole images.
 
-use tonnage::{DType, Dim, Elementwise, PadMode, Pool, Result, Tensor, stack};
+use tonnage::{Axes, DType, Dim, Elementwise, PadMode, Pool, Result, Tensor, stack};
 
 use super::Rule;
 use super::activation::spatial;
-use super::windows::{Windows, channels_first, channels_last, per_axis};
+use super::windows::{Windows, per_axis};
 use crate::call::{Call, float_tensor, one};
 use crate::value::Value;
 
@@ -19,8 +19,8 @@ pub fn find(op: &str) -> Option<Rule> {
             let taps = windows.taps(&x.abs()?.pow(p)?, 0.0)?;
             one(summed(&taps)?.pow(1.0 / p)?)
         },
-        "GlobalAveragePool" => |c| one(c.x(0)?.mean_keep(spatial(c.x(0)?.rank()))?),
-        "GlobalMaxPool" => |c| one(c.x(0)?.max_keep(spatial(c.x(0)?.rank()))?),
+        "GlobalAveragePool" => |c| global(c, |x, axes| x.mean_keep(axes)),
+        "GlobalMaxPool" => |c| global(c, |x, axes| x.max_keep(axes)),
         "GlobalLpPool" => |c| {
             let (x, p) = (c.x(0)?, c.int("p", 2)? as f64);
             let axes = spatial(x.rank());
@@ -29,6 +29,18 @@ pub fn find(op: &str) -> Option<Rule> {
         "MaxUnpool" => max_unpool,
         _ => return None,
     })
+}
+
+/// Over all pixels.
+fn global(c: &Call, run: impl Fn(&Tensor, Axes) -> Result<Tensor>) -> Result<Vec<Value>> {
+    let x = c.x(0)?;
+    match c.under(&x) {
+        Some(under) => {
+            let axes: Vec<i64> = (1..x.rank() as i64 - 1).collect();
+            one(c.first(run(&under, Axes::from(&axes[..]))?)?)
+        }
+        None => one(run(&x, spatial(x.rank()))?),
+    }
 }
 
 fn over(c: &Call, x: &Tensor) -> Result<Windows> {
@@ -64,7 +76,7 @@ fn max_pool(c: &Call) -> Result<Vec<Value>> {
     if !c.wants(1) {
         if x.dtype().is_float() && (3..=5).contains(&x.rank()) {
             let pool = pool(&windows).padding(windows.padding_to_end());
-            return one(channels_first(&channels_last(&x)?.max_pool(&pool)?)?);
+            return one(c.first(c.last(&x)?.max_pool(&pool)?)?);
         }
         let taps = windows.taps(&x, least)?;
         let mut all = taps.into_iter();
@@ -99,7 +111,7 @@ fn average_pool(c: &Call) -> Result<Vec<Value>> {
     if windows.extra.iter().all(|n| *n == 0) && (3..=5).contains(&x.rank()) {
         let pool = pool(&windows).padding(windows.padding());
         let pool = if counts_padding { pool.count_padding() } else { pool };
-        return one(channels_first(&channels_last(&x)?.avg_pool(&pool)?)?);
+        return one(c.first(c.last(&x)?.avg_pool(&pool)?)?);
     }
     let mut sum = summed(&windows.taps(&x, 0.0)?)?;
     for axis in 0..windows.kernel.len() {

@@ -1,10 +1,9 @@
 //! Quantized numbers: to them, from them, and products of them.
 
-use tonnage::{DType, Elementwise, Result, Tensor};
+use tonnage::{DType, Elementwise, Result, Tensor, TensorType, bind, concat};
 
 use super::Rule;
-use super::conv::convolved;
-use super::linalg::product;
+use super::windows::Windows;
 use crate::call::{Call, one};
 use crate::value::Value;
 
@@ -15,35 +14,27 @@ pub fn find(op: &str) -> Option<Rule> {
         "DequantizeLinear" => dequantize_linear,
         "DynamicQuantizeLinear" => dynamic,
         "MatMulInteger" => |c| {
-            let a = centered(
-                &c.x(0)?,
-                c.maybe(2)?.map(|zero| as_rows(&zero)).transpose()?,
-                DType::I32,
-            )?;
-            let b = centered(&c.x(1)?, c.maybe(3)?, DType::I32)?;
-            one(product(&a, &b)?)
+            let zeros = [c.maybe(2)?.map(|zero| as_rows(&zero)).transpose()?, c.maybe(3)?];
+            one(whole_product(c, [0, 1], zeros)?)
         },
-        "ConvInteger" => |c| one(convolved_whole(c, [0, 1], [2, 3])?.cast(DType::I32)?),
+        "ConvInteger" => |c| one(c.first(whole_convolution(c, [0, 1], [2, 3])?)?),
         "QLinearMatMul" => |c| {
-            let a = centered(&c.x(0)?, Some(as_rows(&c.x(2)?)?), DType::I32)?;
-            let b = centered(&c.x(3)?, Some(c.x(5)?), DType::I32)?;
+            let zeros = [Some(as_rows(&c.x(2)?)?), Some(c.x(5)?)];
             let (a_scale, b_scale) = (as_rows(&c.x(1)?)?, c.x(4)?);
             let scale = a_scale.cast(DType::F32)?.mul(&b_scale.cast(DType::F32)?)?;
-            let made = product(&a, &b)?.cast(DType::F32)?.mul(&scale)?;
+            let made = whole_product(c, [0, 3], zeros)?.cast(DType::F32)?.mul(&scale)?;
             let zero = c.x(7)?;
             one(quantized(&made, &c.x(6)?.cast(DType::F32)?, Some(&zero), zero.dtype())?)
         },
         "QLinearConv" => |c| {
-            let made = convolved_whole(c, [0, 3], [2, 5])?;
+            let made = whole_convolution(c, [0, 3], [2, 5])?;
             let made = match c.maybe(8)? {
-                Some(bias) => made.add(&per_channel(c, &bias.cast(made.dtype())?, made.rank())?)?,
+                Some(bias) => made.add(&bias.cast(DType::I32)?)?,
                 None => made,
             };
-            let scale = c.x(1)?.mul(&c.x(4)?)?;
-            let scale = per_channel(c, &scale, made.rank())?;
+            let wide = made.cast(DType::F32)?.mul(&c.x(1)?.mul(&c.x(4)?)?)?;
             let zero = c.x(7)?;
-            let wide = made.cast(DType::F32)?.mul(&scale)?;
-            one(quantized(&wide, &c.x(6)?, Some(&zero), zero.dtype())?)
+            one(c.first(quantized(&wide, &c.x(6)?, Some(&zero), zero.dtype())?)?)
         },
         _ => return None,
     })
@@ -54,36 +45,138 @@ fn as_rows(zero: &Tensor) -> Result<Tensor> {
     if zero.rank() == 1 && !zero.shape()[0].is(1) { zero.expand_dims(-1) } else { Ok(zero.clone()) }
 }
 
-/// One number a channel, over `[batch, channels, ...]`.
-fn per_channel(c: &Call, x: &Tensor, rank: usize) -> Result<Tensor> {
-    let mut shape = vec![1; rank.max(2) - 1];
-    shape[0] = c.sizes(x)?.iter().product();
-    x.reshape(shape)
-}
-
-fn centered(x: &Tensor, zero: Option<Tensor>, dtype: DType) -> Result<Tensor> {
-    let x = x.cast(dtype)?;
-    match zero {
-        Some(zero) => x.sub(&zero.cast(dtype)?),
-        None => Ok(x),
+/// Whether a zero point moves nothing.
+fn is_nought(zero: &Tensor) -> Result<bool> {
+    if zero.is_symbolic() {
+        return Ok(false);
     }
+    let numbers = bind::outside_of_traces(|| zero.cast(DType::I64)?.to_vec::<i64>())?;
+    Ok(numbers.iter().all(|n| *n == 0))
 }
 
-/// A convolution of whole numbers, in floats that hold every sum exactly.
-fn convolved_whole(c: &Call, at: [usize; 2], zeros: [usize; 2]) -> Result<Tensor> {
-    let (x, w) = (c.x(at[0])?, c.x(at[1])?);
-    let taps: usize = c.sizes(&w)?[1..].iter().product();
-    let dtype = if taps * 255 * 255 < 1 << 24 { DType::F32 } else { DType::F64 };
-    let x = centered(&x, c.maybe(zeros[0])?, dtype)?;
-    let zero = match c.maybe(zeros[1])? {
-        Some(zero) if zero.rank() == 1 => {
-            let mut shape = vec![1; w.rank()];
-            shape[0] = c.sizes(&zero)?[0];
-            Some(zero.reshape(shape)?)
+/// A product of bytes `[..., rows, k]` and `[..., k, columns]`, with the zero points of both: those of the left one along rows, those of the right one along
+/// columns. `sums` are those of the columns of the right one, `[..., 1, columns]`.
+pub fn centered_product(
+    a: &Tensor,
+    b: &Tensor,
+    zeros: [Option<Tensor>; 2],
+    sums: impl Fn() -> Result<Tensor>,
+) -> Result<Tensor> {
+    let mut moves = [None, None];
+    for (zero, moved) in zeros.into_iter().zip(&mut moves) {
+        *moved = match zero {
+            Some(zero) if !is_nought(&zero)? => Some(zero.cast(DType::I32)?),
+            _ => None,
+        };
+    }
+    let mut made = a.matmul_integer(b)?;
+    // (a - z) (b - y) = a b - z sum(b) - sum(a) y + k z y, as z (sum(b) - k y).
+    let [left, right] = moves;
+    if let Some(zero) = &left {
+        let own = match &right {
+            Some(right) => {
+                let k = b.shape()[b.rank() - 2].known().unwrap_or(0) as i64;
+                sums()?.sub(&right.mul(k)?)?
+            }
+            None => sums()?,
+        };
+        made = made.sub(&own.mul(zero)?)?;
+    }
+    if let Some(zero) = &right {
+        made = made.sub(&row_sums(a)?.mul(zero)?)?;
+    }
+    Ok(made)
+}
+
+fn row_sums(a: &Tensor) -> Result<Tensor> {
+    a.cast(DType::I32)?.sum_keep(-1)
+}
+
+/// The sums of the columns of a matrix of bytes.
+pub fn column_sums(b: &Tensor) -> Result<Tensor> {
+    b.cast(DType::I32)?.sum_keep(-2)
+}
+
+fn is_bytes(x: &TensorType) -> bool {
+    matches!(x.dtype, DType::U8 | DType::I8)
+}
+
+/// The product of two inputs of whole numbers.
+fn whole_product(c: &Call, at: [usize; 2], zeros: [Option<Tensor>; 2]) -> Result<Tensor> {
+    let (a, b, ty) = (c.x(at[0])?, c.x(at[1])?, c.ty(at[1])?);
+    if !is_bytes(&ty) || !is_bytes(&a.ty()) {
+        return Err(c.refuse(format!("a product of {} and {ty}", a.ty())));
+    }
+    // A vector is a row on the left, a column on the right.
+    let (rows, columns) = (a.rank() == 1, b.rank() == 1);
+    let a = if rows { a.expand_dims(0)? } else { a };
+    let b = if columns { b.expand_dims(1)? } else { b };
+    let sums = || match columns {
+        true => column_sums(&b),
+        false => {
+            let mut shape: Vec<_> = ty.shape.iter().cloned().collect();
+            shape[ty.shape.rank() - 2] = 1.into();
+            let ty = TensorType { dtype: DType::I32, shape: shape.into_iter().collect() };
+            c.made(&[at[1]], "sums of columns", ty, |all| column_sums(&all[0]))
+        }
+    };
+    let mut made = centered_product(&a, &b, zeros, sums)?;
+    if columns {
+        made = made.squeeze(-1)?;
+    }
+    if rows { made.squeeze(if columns { -1 } else { -2 }) } else { Ok(made) }
+}
+
+/// A convolution of whole numbers, channels-last: the product of windows, laid out row by row, and filters.
+fn whole_convolution(c: &Call, at: [usize; 2], zeros: [usize; 2]) -> Result<Tensor> {
+    let (x, ty) = (c.x(at[0])?, c.ty(at[1])?);
+    let (image, Some(filter)) = (c.sizes(&x)?, ty.shape.sizes()) else {
+        return Err(c.refuse(format!("filters of {ty}")));
+    };
+    if image.len() != filter.len() || image.len() < 3 || !is_bytes(&ty) || !is_bytes(&x.ty()) {
+        return Err(c.refuse(format!("an image of {} and filters of {ty}", x.ty())));
+    }
+    let groups = c.length(c.int("group", 1)?)?;
+    let (outputs, channels) = (filter[0], filter[1]);
+    let divides = groups > 0 && outputs.is_multiple_of(groups) && channels * groups == image[1];
+    if !divides {
+        return Err(c.refuse(format!("{groups} groups of {} and {ty}", x.shape())));
+    }
+    let windows = Windows::of(c, &image[2..], filter[2..].to_vec())?;
+    let zero = c.maybe(zeros[0])?;
+    let taps = windows.taps_of(c, &c.last(&x)?, zero.as_ref())?;
+    let deep = taps.len() * channels;
+    let rows: usize = image[0] * windows.counts.iter().product::<usize>();
+    // [rows, groups, taps * channels] -> [groups, rows, taps * channels]
+    let parts = taps.iter().map(|tap| tap.reshape([rows, groups, channels]));
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    let laid = concat(&parts.iter().collect::<Vec<_>>(), 2)?.transpose(&[1, 0, 2])?;
+    let each = outputs / groups;
+    let weights = TensorType::new(ty.dtype, [groups, deep, each]);
+    // [outputs, channels, taps] -> [groups, taps * channels, outputs of a group]
+    let count = taps.len();
+    let by_group = move |w: &Tensor| {
+        let apart = w.reshape([groups, each, channels, count])?;
+        apart.transpose(&[0, 3, 2, 1])?.reshape([groups, deep, each])
+    };
+    let w = c.made(&[at[1]], "filters of bytes", weights, move |all| by_group(&all[0]))?;
+    let sums = TensorType::new(DType::I32, [groups, 1, each]);
+    let sums = || {
+        c.made(&[at[1]], "sums of filters", sums.clone(), move |all| {
+            column_sums(&by_group(&all[0])?)
+        })
+    };
+    let own = match c.maybe(zeros[1])? {
+        Some(zero) if zero.rank() == 1 && !zero.shape()[0].is(1) => {
+            Some(zero.reshape([groups, 1, each])?)
         }
         zero => zero,
     };
-    convolved(c, &x, &centered(&w, zero, dtype)?, None)
+    let made = centered_product(&laid, &w, [zero, own], sums)?;
+    let mut shape = vec![image[0]];
+    shape.extend(&windows.counts);
+    shape.push(outputs);
+    made.transpose(&[1, 0, 2])?.reshape(shape)
 }
 
 /// Scale or zero point laid along an axis, or repeated for blocks along it.
@@ -167,17 +260,19 @@ fn dequantize_linear(c: &Call) -> Result<Vec<Value>> {
 fn in_steps(x: &Tensor) -> Result<[Tensor; 3]> {
     let (low, high) = (x.min_all()?.minimum(0.0)?, x.max_all()?.maximum(0.0)?);
     let scale = high.sub(&low)?.div(255.0)?;
+    // Zeros alone have no range, and any step will do.
+    let scale = scale.equal(0.0)?.where_(&scale.ones_like()?, &scale)?;
     let zero = low.neg()?.div(&scale)?.round()?.clip(0.0, 255.0)?;
     let steps = x.div(&scale)?.round()?.add(&zero)?.clip(0.0, 255.0)?;
     Ok([steps, scale, zero])
 }
 
-/// What 8 bits leave of a tensor, as floats: products of it are those of the whole numbers.
-pub fn rounded(x: &Tensor) -> Result<Tensor> {
-    let [steps, scale, zero] = in_steps(x)?;
-    let made = steps.sub(&zero)?.mul(&scale)?;
-    // Zeros alone have no range.
-    scale.equal(0.0)?.where_(x, &made)
+/// The product of a tensor, in 8 bits by its own range, and bytes with a scale and a zero point for each column: in floats.
+pub fn dynamic_product(x: &Tensor, by: &Tensor, scale: &Tensor, zero: &Tensor) -> Result<Tensor> {
+    let [steps, own, own_zero] = in_steps(x)?;
+    let zeros = [Some(own_zero), Some(zero.clone())];
+    let made = centered_product(&steps.cast(DType::U8)?, by, zeros, || column_sums(by))?;
+    made.cast(DType::F32)?.mul(&own.mul(scale)?)
 }
 
 fn dynamic(c: &Call) -> Result<Vec<Value>> {

@@ -3,7 +3,7 @@
 use tonnage::{DType, Dim, Elementwise, Loop, Result, Tensor, stack};
 
 use super::Rule;
-use super::quantize::rounded;
+use super::quantize::dynamic_product;
 use crate::call::Call;
 use crate::value::Value;
 
@@ -27,27 +27,57 @@ pub fn find_microsoft(op: &str) -> Option<Rule> {
 
 /// Weights of all directions: of the inputs `[directions, inputs, gates * hidden]`, and of the state.
 struct Weights {
-    inputs: Tensor,
-    state: Tensor,
-    /// Whether what they are multiplied by is rounded to 8 bits before.
-    quantizes: bool,
+    inputs: Factor,
+    state: Factor,
+}
+
+/// Weights, as floats or as bytes that are multiplied as such.
+#[derive(Clone)]
+struct Factor {
+    values: Tensor,
+    /// Scale and zero point of bytes, for each column or for all.
+    steps: Option<(Tensor, Tensor)>,
+}
+
+impl Factor {
+    /// That of one direction.
+    fn of(&self, direction: usize) -> Result<Factor> {
+        let at = |x: &Tensor| one_of(x, direction);
+        let steps = match &self.steps {
+            Some((scale, zero)) => Some((at(scale)?, at(zero)?)),
+            None => None,
+        };
+        Ok(Factor { values: at(&self.values)?, steps })
+    }
+
+    /// `x` times these.
+    fn times(&self, x: &Tensor) -> Result<Tensor> {
+        match &self.steps {
+            None => x.matmul(&self.values),
+            Some((scale, zero)) => dynamic_product(x, &self.values, scale, zero),
+        }
+    }
+}
+
+/// What a direction has of a tensor.
+fn one_of(x: &Tensor, direction: usize) -> Result<Tensor> {
+    let d = direction as i64;
+    x.slice(&[(d..d + 1).into()])?.squeeze(0)
 }
 
 fn plain(c: &Call) -> Result<Weights> {
-    let transposed = |x: Tensor| x.transpose(&[0, 2, 1]);
-    Ok(Weights { inputs: transposed(c.x(1)?)?, state: transposed(c.x(2)?)?, quantizes: false })
+    let of = |x: Tensor| -> Result<Factor> {
+        Ok(Factor { values: x.transpose(&[0, 2, 1])?, steps: None })
+    };
+    Ok(Weights { inputs: of(c.x(1)?)?, state: of(c.x(2)?)? })
 }
 
 /// Weights of 8 bits, with a scale and a zero for each direction, or for each column of it.
 fn quantized(c: &Call) -> Result<Weights> {
-    let wide = |at: usize, scale: usize| -> Result<Tensor> {
-        let along = |x: Tensor| {
-            x.expand_dims(1).and_then(|x| if x.rank() == 2 { x.expand_dims(2) } else { Ok(x) })
-        };
-        let (scale, zero) = (along(c.x(scale)?)?, along(c.x(scale + 1)?)?);
-        c.x(at)?.cast(DType::F32)?.sub(&zero.cast(DType::F32)?)?.mul(&scale)
+    let of = |at: usize, scale: usize| -> Result<Factor> {
+        Ok(Factor { values: c.x(at)?, steps: Some((c.x(scale)?, c.x(scale + 1)?)) })
     };
-    Ok(Weights { inputs: wide(1, 8)?, state: wide(2, 10)?, quantizes: true })
+    Ok(Weights { inputs: of(1, 8)?, state: of(2, 10)? })
 }
 
 /// An activation with its two numbers.
@@ -121,9 +151,9 @@ fn activations(c: &Call, directions: usize, gates: usize) -> Result<Vec<Activati
 /// What one direction needs.
 struct Direction {
     /// Of the inputs, `[inputs, gates * hidden]`.
-    weights: Tensor,
+    weights: Factor,
     /// Of the state, `[hidden, gates * hidden]`.
-    recurrent: Tensor,
+    recurrent: Factor,
     /// Of the inputs and of the state.
     biases: Option<(Tensor, Tensor)>,
     peepholes: Option<Tensor>,
@@ -132,19 +162,18 @@ struct Direction {
     clip: Option<f64>,
     couples: bool,
     linear_before_reset: bool,
-    quantizes: bool,
 }
 
 fn layer(c: &Call, gates: usize, weights: Weights) -> Result<Vec<Value>> {
     let rows_first = c.flag("layout")?;
     let swapped = |x: Tensor| if rows_first { x.transpose(&[1, 0, 2]) } else { Ok(x) };
     let x = swapped(c.x(0)?)?;
-    let Weights { inputs: w, state: r, quantizes } = weights;
+    let Weights { inputs: w, state: r } = weights;
     let [steps, batch, _] = c.sizes(&x)?[..] else {
         return Err(c.refuse(format!("an input of {}", x.shape())));
     };
-    let directions = c.sizes(&w)?[0];
-    let hidden = c.sizes(&r)?[1];
+    let directions = c.sizes(&w.values)?[0];
+    let hidden = c.sizes(&r.values)?[1];
     let way = c.text("direction", "forward")?;
     if (way == "bidirectional") != (directions == 2) {
         return Err(
@@ -153,13 +182,9 @@ fn layer(c: &Call, gates: usize, weights: Weights) -> Result<Vec<Value>> {
     }
     let lengths = c.maybe(4)?;
     let all = activations(c, directions, gates)?;
-    let at = |x: &Tensor, direction: usize| -> Result<Tensor> {
-        let d = direction as i64;
-        x.slice(&[(d..d + 1).into()])?.squeeze(0)
-    };
     let start = |input: usize, direction: usize| -> Result<Tensor> {
         match c.maybe(input)? {
-            Some(state) => at(&swapped(state)?, direction),
+            Some(state) => one_of(&swapped(state)?, direction),
             None => tonnage::full(0, x.dtype(), [batch, hidden]),
         }
     };
@@ -167,22 +192,25 @@ fn layer(c: &Call, gates: usize, weights: Weights) -> Result<Vec<Value>> {
     for d in 0..directions {
         let biases = match c.maybe(3)? {
             Some(b) => {
-                let mut halves = at(&b, d)?.split_evenly(2, 0)?.into_iter();
+                let mut halves = one_of(&b, d)?.split_evenly(2, 0)?.into_iter();
                 halves.next().zip(halves.next())
             }
             None => None,
         };
         let direction = Direction {
-            weights: at(&w, d)?,
-            recurrent: at(&r, d)?,
+            weights: w.of(d)?,
+            recurrent: r.of(d)?,
             biases,
-            peepholes: if gates == 4 { c.maybe(7)?.map(|p| at(&p, d)).transpose()? } else { None },
+            peepholes: if gates == 4 {
+                c.maybe(7)?.map(|p| one_of(&p, d)).transpose()?
+            } else {
+                None
+            },
             activations: all[d * all.len() / directions..][..all.len() / directions].to_vec(),
             hidden,
             clip: c.maybe_float("clip")?,
             couples: c.flag("input_forget")?,
             linear_before_reset: c.flag("linear_before_reset")?,
-            quantizes,
         };
         let backwards = way == "reverse" || d == 1;
         let cell = if gates == 4 { start(6, d)? } else { start(5, d)?.zeros_like()? };
@@ -220,7 +248,7 @@ impl Direction {
         backwards: bool,
         steps: usize,
     ) -> Result<(Tensor, Tensor, Tensor)> {
-        let mut from_inputs = self.multiplied(x, &self.weights)?;
+        let mut from_inputs = self.weights.times(x)?;
         if let Some((bias, _)) = &self.biases {
             from_inputs = from_inputs.add(bias)?;
         }
@@ -242,10 +270,6 @@ impl Direction {
                 Ok(((next, next_cell), shown))
             })?;
         Ok((sequence, hidden, cell))
-    }
-
-    fn multiplied(&self, x: &Tensor, by: &Tensor) -> Result<Tensor> {
-        if self.quantizes { rounded(x)?.matmul(by) } else { x.matmul(by) }
     }
 
     fn clipped(&self, x: Tensor) -> Result<Tensor> {
@@ -279,7 +303,7 @@ impl Direction {
     }
 
     fn of_state(&self, hidden: &Tensor) -> Result<Tensor> {
-        let made = self.multiplied(hidden, &self.recurrent)?;
+        let made = self.recurrent.times(hidden)?;
         match &self.biases {
             Some((_, bias)) => made.add(bias),
             None => Ok(made),
@@ -325,7 +349,7 @@ impl Direction {
         let from_state = match self.linear_before_reset {
             true => reset.mul(&self.gate(&state, 2)?)?,
             false => {
-                let made = reset.mul(hidden)?.matmul(&self.gate(&self.recurrent, 2)?)?;
+                let made = reset.mul(hidden)?.matmul(&self.gate(&self.recurrent.values, 2)?)?;
                 match &self.biases {
                     Some((_, bias)) => {
                         made.add(&bias.slice(&[(2 * self.hidden as i64..).into()])?)?

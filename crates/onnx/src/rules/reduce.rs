@@ -4,6 +4,7 @@ use tonnage::{Axes, DType, Elementwise, Result, Scan, Tensor};
 
 use super::Rule;
 use crate::call::{Call, one};
+use crate::layout::axis_under;
 use crate::value::Value;
 
 /// The rule of an op of this family.
@@ -50,7 +51,14 @@ fn reduced(
     if axes.is_empty() {
         return one(elementwise(&x)?);
     }
-    let kept = run(&x, Axes::from(&axes[..]))?;
+    let kept = match c.under(&x) {
+        Some(under) => {
+            let own =
+                axes.iter().map(|axis| Ok(axis_under(c.axis(*axis, x.rank())?, x.rank()) as i64));
+            c.first(run(&under, Axes::from(&own.collect::<Result<Vec<_>>>()?[..]))?)?
+        }
+        None => run(&x, Axes::from(&axes[..]))?,
+    };
     one(match c.int("keepdims", 1)? {
         0 => kept.squeeze(&axes[..])?,
         _ => kept,

@@ -3,10 +3,11 @@
 //! Along an axis each element of the result is a weighted sum of a few elements of the image. Which ones, and by what weights, is known when the sizes are:
 //! they are gathered by constants.
 
-use tonnage::{DType, Elementwise, Result, Tensor};
+use tonnage::{Between, DType, Elementwise, Result, Tensor};
 
 use super::Rule;
 use crate::call::{Call, float_tensor, int_tensor, one};
+use crate::layout::axis_under;
 use crate::value::Value;
 
 /// The rule of an op of this family.
@@ -199,52 +200,111 @@ fn normalized(weights: Vec<f64>) -> Vec<f64> {
 }
 
 fn resize(c: &Call) -> Result<Vec<Value>> {
-    let mut x = c.x(0)?;
-    let (manner, dtype) = (manner(c)?, x.dtype());
+    let given = c.x(0)?;
+    let (manner, dtype, rank) = (manner(c)?, given.dtype(), given.rank());
+    let mut axes = axes(c, &c.sizes(&given)?)?;
+    axes.retain(|(_, along)| {
+        along.from != along.to || along.scale != 1.0 || manner.coordinates == "tf_crop_and_resize"
+    });
+    if let Some(between) = by_kernel(c, &given, &axes, &manner)? {
+        let under = c.last(&given)?;
+        let mut to = c.sizes(&under)?[1..rank - 1].to_vec();
+        axes.iter().for_each(|(axis, along)| to[axis - 2] = along.to);
+        return one(c.first(under.resize(&to[..], between)?)?);
+    }
+    let under = c.under(&given);
+    let is_under = under.is_some();
+    let mut x = under.unwrap_or(given);
     let blends = manner.mode != "nearest";
     if blends && !dtype.is_float() {
         x = x.cast(DType::F32)?;
     }
-    for (axis, along) in axes(c, &c.sizes(&x)?)? {
-        if along.from == along.to
-            && along.scale == 1.0
-            && manner.coordinates != "tf_crop_and_resize"
-        {
-            continue;
-        }
+    for (axis, along) in axes {
+        let axis = if is_under { axis_under(axis, rank) } else { axis };
         x = resized(c, &x, axis, &along, &manner)?;
     }
     if blends && !dtype.is_float() {
         x = x.round()?.cast(dtype)?;
     }
-    one(x)
+    one(if is_under { c.first(x)? } else { x })
+}
+
+/// How the kernel for images does the same; none where it does not.
+fn by_kernel(
+    c: &Call,
+    x: &Tensor,
+    axes: &[(usize, Along)],
+    manner: &Manner,
+) -> Result<Option<Between>> {
+    let image = (3..=5).contains(&x.rank()) && x.dtype().is_float() && !axes.is_empty();
+    let plain = |(axis, along): &(usize, Along)| {
+        let whole = along.scale * along.from as f64;
+        let even = (whole - along.to as f64).abs() < 1e-5 * whole;
+        *axis > 1 && along.from > 0 && along.to > 0 && even
+    };
+    if !image || manner.antialias || manner.exclude_outside || !axes.iter().all(plain) {
+        return Ok(None);
+    }
+    let between = match (manner.mode.as_str(), manner.coordinates.as_str()) {
+        ("linear", "half_pixel") => Between::Linear,
+        ("linear", "pytorch_half_pixel") if axes.iter().all(|(_, along)| along.to > 1) => {
+            Between::Linear
+        }
+        ("linear", "align_corners") => Between::LinearCorners,
+        ("nearest", _) if manner.coordinates != "tf_crop_and_resize" => Between::Nearest,
+        _ => return Ok(None),
+    };
+    if between == Between::Nearest {
+        for (_, along) in axes {
+            for (to, taps) in along.taps(c, manner)?.0.iter().enumerate() {
+                let near = (to as f64 + 0.5) * (along.from as f64 / along.to as f64);
+                let near = (near as i64).min(along.from as i64 - 1);
+                if taps.first().is_none_or(|tap| tap.0 != near) {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+    Ok(Some(between))
+}
+
+/// For each element along an axis: which elements it is made of, and their weights.
+type Taps = Vec<Vec<(i64, f64)>>;
+
+impl Along {
+    /// All of them, and which lie inside of the image.
+    fn taps(&self, c: &Call, manner: &Manner) -> Result<(Taps, Vec<bool>)> {
+        let last = self.from as i64 - 1;
+        let (mut taps, mut inside): (Taps, Vec<bool>) = (Vec::new(), Vec::new());
+        for to in 0..self.to {
+            let place = self.original(c, to, manner)?;
+            inside.push((0.0..=last as f64).contains(&place));
+            let before = place.ceil() - 1.0;
+            let weights = manner.weights(c, place - before, self.scale)?;
+            let first = before as i64 + 1 - (weights.len() / 2) as i64;
+            let mut each: Vec<(i64, f64)> =
+                weights.into_iter().enumerate().map(|(i, w)| (first + i as i64, w)).collect();
+            if manner.exclude_outside {
+                each.iter_mut()
+                    .filter(|(i, _)| !(0..=last).contains(i))
+                    .for_each(|tap| tap.1 = 0.0);
+                let sum: f64 = each.iter().map(|tap| tap.1).sum();
+                each.iter_mut().for_each(|tap| tap.1 /= sum);
+            }
+            each.iter_mut().for_each(|tap| tap.0 = tap.0.clamp(0, last));
+            // Several taps at the edge are one.
+            if manner.mode == "nearest" {
+                each.retain(|tap| tap.1 != 0.0);
+                each.truncate(1);
+            }
+            taps.push(each);
+        }
+        Ok((taps, inside))
+    }
 }
 
 fn resized(c: &Call, x: &Tensor, axis: usize, along: &Along, manner: &Manner) -> Result<Tensor> {
-    let last = along.from as i64 - 1;
-    let mut taps: Vec<Vec<(i64, f64)>> = Vec::new();
-    let mut inside: Vec<bool> = Vec::new();
-    for to in 0..along.to {
-        let place = along.original(c, to, manner)?;
-        inside.push((0.0..=last as f64).contains(&place));
-        let before = place.ceil() - 1.0;
-        let weights = manner.weights(c, place - before, along.scale)?;
-        let first = before as i64 + 1 - (weights.len() / 2) as i64;
-        let mut each: Vec<(i64, f64)> =
-            weights.into_iter().enumerate().map(|(i, w)| (first + i as i64, w)).collect();
-        if manner.exclude_outside {
-            each.iter_mut().filter(|(i, _)| !(0..=last).contains(i)).for_each(|tap| tap.1 = 0.0);
-            let sum: f64 = each.iter().map(|tap| tap.1).sum();
-            each.iter_mut().for_each(|tap| tap.1 /= sum);
-        }
-        each.iter_mut().for_each(|tap| tap.0 = tap.0.clamp(0, last));
-        // Several taps at the edge are one.
-        if manner.mode == "nearest" {
-            each.retain(|tap| tap.1 != 0.0);
-            each.truncate(1);
-        }
-        taps.push(each);
-    }
+    let (taps, inside) = along.taps(c, manner)?;
     let count = taps.iter().map(Vec::len).max().unwrap_or(0);
     let mut shape = vec![1; x.rank()];
     shape[axis] = along.to;

@@ -3,7 +3,6 @@
 use tonnage::{DType, Dim, Elementwise, Result, Tensor, stack};
 
 use super::Rule;
-use super::windows::{channels_first, channels_last};
 use crate::call::{Call, float_tensor, one};
 use crate::value::Value;
 
@@ -102,7 +101,7 @@ fn grid_sample(c: &Call) -> Result<Vec<Value>> {
         }
         along.push(taps);
     }
-    let pixels = channels_last(&x)?;
+    let pixels = c.last(&x)?;
     let mut sum: Option<Tensor> = None;
     for number in 0..offsets.len().pow(axes as u32) {
         let (mut rest, mut places, mut weight) = (number, Vec::new(), None::<Tensor>);
@@ -127,7 +126,7 @@ fn grid_sample(c: &Call) -> Result<Vec<Value>> {
     let Some(sum) = sum else { return Err(c.refuse("no places")) };
     let mut shape = to[..to.len() - 1].to_vec();
     shape.push(sizes[1]);
-    one(channels_first(&sum.reshape(shape)?)?)
+    one(c.first(sum.reshape(shape)?)?)
 }
 
 /// How an element weighs that stands that far from the one before a place.

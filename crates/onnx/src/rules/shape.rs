@@ -4,6 +4,7 @@ use tonnage::{Dim, Elementwise, Part, Result, Shape, Tensor, concat};
 
 use super::Rule;
 use crate::call::{Call, int_tensor, one};
+use crate::layout::{axis_under, first_order, last_order};
 use crate::value::Value;
 
 /// The rule of an op of this family.
@@ -49,11 +50,22 @@ pub fn find(op: &str) -> Option<Rule> {
         "Transpose" => |c| {
             let x = c.x(0)?;
             let back: Vec<i64> = (0..x.rank() as i64).rev().collect();
-            one(x.transpose(&c.ints("perm")?.unwrap_or(back))?)
+            let order = c.ints("perm")?.unwrap_or(back);
+            match (c.under(&x), x.rank()) {
+                (Some(under), rank) if order == last_order(rank) => one(under),
+                (_, rank) if rank > 2 && order == first_order(rank) => one(c.first(x)?),
+                _ => one(x.transpose(&order)?),
+            }
         },
         "Concat" => |c| {
             let parts = c.all()?;
             let axis = c.int("axis", if c.version < 4 { 1 } else { 0 })?;
+            if parts.iter().any(|part| part.rank() > 2 && c.under(part).is_some()) {
+                let rank = parts[0].rank();
+                let axis = axis_under(c.axis(axis, rank)?, rank);
+                let parts = parts.iter().map(|part| c.last(part)).collect::<Result<Vec<_>>>()?;
+                return one(c.first(concat(&parts.iter().collect::<Vec<_>>(), axis as i64)?)?);
+            }
             one(concat(&parts.iter().collect::<Vec<_>>(), axis)?)
         },
         "Split" => split,
@@ -125,6 +137,10 @@ fn split(c: &Call) -> Result<Vec<Value>> {
             (0..parts).map(|at| each.min(length.saturating_sub(at * each))).collect()
         }
     };
+    if let Some(under) = c.under(&x) {
+        let parts = under.split(&lengths, axis_under(axis, x.rank()) as i64)?;
+        return parts.into_iter().map(|part| Ok(Value::Tensor(c.first(part)?))).collect();
+    }
     Ok(x.split(&lengths, axis as i64)?.into_iter().map(Value::Tensor).collect())
 }
 
@@ -142,13 +158,18 @@ fn slice(c: &Call) -> Result<Vec<Value>> {
     if [ends.len(), axes.len(), steps.len()] != [starts.len(); 3] {
         return Err(c.refuse("starts, ends, axes and steps that are not equally many"));
     }
-    let mut parts = vec![Part::ALL; x.rank()];
+    let (rank, under) = (x.rank(), c.under(&x));
+    let mut parts = vec![Part::ALL; rank];
     for (at, axis) in axes.iter().enumerate() {
         let far = |n: i64| n.clamp(-(1 << 48), 1 << 48);
-        parts[c.axis(*axis, x.rank())?] =
-            Part::from(far(starts[at])..far(ends[at])).by(far(steps[at]));
+        let axis = c.axis(*axis, rank)?;
+        let axis = if under.is_some() { axis_under(axis, rank) } else { axis };
+        parts[axis] = Part::from(far(starts[at])..far(ends[at])).by(far(steps[at]));
     }
-    one(x.slice(&parts)?)
+    match under {
+        Some(under) => one(c.first(under.slice(&parts)?)?),
+        None => one(x.slice(&parts)?),
+    }
 }
 
 fn depth_to_space(c: &Call) -> Result<Vec<Value>> {

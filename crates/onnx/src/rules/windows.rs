@@ -1,7 +1,8 @@
 //! Windows over images as ONNX describes them: `[batch, channels, ...]`, kernels, strides, padding by numbers or by rule, rounding up.
 
-use tonnage::{PadMode, Padding, Part, Result, Scalar, Tensor};
+use tonnage::{DType, Elementwise, PadMode, Padding, Part, Result, Scalar, Tensor, bind};
 
+use super::pad::around;
 use crate::call::Call;
 
 /// Windows over the spatial axes of an image.
@@ -92,37 +93,50 @@ impl Windows {
 
     /// For each element of a window: that element of all windows, as `[batch, channels, windows...]`.
     pub fn taps(&self, x: &Tensor, outside: impl Into<Scalar>) -> Result<Vec<Tensor>> {
+        let padded = x.pad(&self.widths(2, 0), PadMode::Constant(outside.into()))?;
+        self.parts(&padded, 2)
+    }
+
+    /// The same of whole numbers that lie channels-last, as `[batch, windows..., channels]`: with a zero point outside of the image.
+    pub fn taps_of(&self, c: &Call, x: &Tensor, zero: Option<&Tensor>) -> Result<Vec<Tensor>> {
+        let widths = self.widths(1, 1);
+        let padded = match zero {
+            Some(zero) if zero.is_symbolic() => {
+                around(c, x.clone(), &widths, &zero.cast(x.dtype())?)?
+            }
+            Some(zero) => {
+                let number = bind::outside_of_traces(|| zero.cast(DType::I64)?.to_vec::<i64>())?;
+                let number = number.first().copied().unwrap_or(0);
+                x.pad(&widths, PadMode::Constant(number.into()))?
+            }
+            None => x.pad(&widths, PadMode::Constant(0.into()))?,
+        };
+        self.parts(&padded, 1)
+    }
+
+    /// What is added around an image, with that many axes before the spatial ones, and behind them.
+    fn widths(&self, before: usize, behind: usize) -> Vec<[usize; 2]> {
+        let mut widths = vec![[0, 0]; before];
+        let axes = 0..self.kernel.len();
+        widths.extend(axes.map(|at| [self.pads[at][0], self.pads[at][1] + self.extra[at]]));
+        widths.resize(widths.len() + behind, [0, 0]);
+        widths
+    }
+
+    /// For each element of a window, that of all windows over an image with all that is outside of it, whose spatial axes begin there.
+    fn parts(&self, padded: &Tensor, first: usize) -> Result<Vec<Tensor>> {
         let axes = self.kernel.len();
-        let mut widths = vec![[0, 0]; 2];
-        widths.extend((0..axes).map(|at| [self.pads[at][0], self.pads[at][1] + self.extra[at]]));
-        let padded = x.pad(&widths, PadMode::Constant(outside.into()))?;
         let all: usize = self.kernel.iter().product();
         let tap = |number: usize| {
-            let (mut rest, mut parts) = (number, vec![Part::ALL; 2 + axes]);
+            let (mut rest, mut parts) = (number, vec![Part::ALL; padded.rank()]);
             for at in (0..axes).rev() {
                 let start = (rest % self.kernel[at] * self.dilation[at]) as i64;
                 rest /= self.kernel[at];
                 let span = ((self.counts[at] - 1) * self.stride[at] + 1) as i64;
-                parts[2 + at] = Part::from(start..start + span).by(self.stride[at] as i64);
+                parts[first + at] = Part::from(start..start + span).by(self.stride[at] as i64);
             }
             padded.slice(&parts)
         };
         (0..all).map(tap).collect()
     }
-}
-
-/// Channels moved to the back: `[batch, ..., channels]`.
-pub fn channels_last(x: &Tensor) -> Result<Tensor> {
-    let mut order: Vec<i64> = (0..x.rank() as i64).collect();
-    order.remove(1);
-    order.push(1);
-    x.transpose(&order)
-}
-
-/// Channels moved back to where ONNX has them.
-pub fn channels_first(x: &Tensor) -> Result<Tensor> {
-    let last = x.rank() as i64 - 1;
-    let mut order: Vec<i64> = (0..last).collect();
-    order.insert(1, last);
-    x.transpose(&order)
 }

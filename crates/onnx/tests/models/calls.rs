@@ -37,31 +37,6 @@ fn a_model_gives_what_its_nodes_say_for_every_batch() {
 }
 
 #[test]
-fn a_plan_knows_the_peak_of_a_call_and_weights_stay_in_the_file() {
-    let folder = Folder::new();
-    let weights: Vec<f32> = (0..2048 * 1024).map(|n| (n % 17) as f32).collect();
-    let graph = graph(
-        &[node("MatMul", &["x", "w"], &["sum"], &[]), node("Tanh", &["sum"], &["y"], &[])],
-        &[floats("w", &[2048, 1024], &weights)],
-        &[value("x", 1, &["batch", "2048"])],
-        &[value("y", 1, &["batch", "1024"])],
-    );
-    let model = loaded(&folder, &graph);
-    let plan = model.plan(&model.specs(&[("batch", 16)]).unwrap()).unwrap();
-    // The weights are 8 MiB, and are read piece by piece.
-    assert!(plan.peak().get() < 4 << 20, "{}", plan.peak());
-    assert!(plan.reads().get() >= 8 << 20, "{}", plan.reads());
-    let x = tensor(vec![1.0f32; 16 * 2048]).unwrap().reshape([16, 2048]).unwrap();
-    model.call([&x]).unwrap();
-    let [ran] = model.last_run()[..] else { panic!("other than one segment") };
-    assert_eq!((ran.measured.used, ran.peak), (plan.peak(), plan.peak()));
-    assert_eq!(ran.measured.obtained, plan.obtains());
-    let refused = load(folder.path().join("model.onnx")).unwrap().budget("64KiB").unwrap();
-    let error = refused.plan(&refused.specs(&[("batch", 16)]).unwrap()).unwrap_err();
-    assert!(matches!(error.kind(), tonnage::ErrorKind::OverBudget { .. }), "{error}");
-}
-
-#[test]
 fn the_largest_batch_fits_and_one_more_does_not() {
     let folder = Folder::new();
     let path = folder.put("layer.onnx", &layer().0);
@@ -71,6 +46,17 @@ fn the_largest_batch_fits_and_one_more_does_not() {
     let fits = |n: usize| model.plan(&model.specs(&[("batch", n)]).unwrap());
     assert!(fits(most).unwrap().peak().get() <= 1 << 20);
     assert!(fits(most + 1).is_err());
+}
+
+#[test]
+fn a_listener_hears_of_every_node_that_is_imported() {
+    let folder = Folder::new();
+    let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = heard.clone();
+    let model = load(folder.put("layer.onnx", &layer().0)).unwrap();
+    let model = model.on_node(move |nodes| told.lock().unwrap().push(nodes));
+    model.plan(&model.specs(&[("batch", 2)]).unwrap()).unwrap();
+    assert_eq!(*heard.lock().unwrap(), [1, 2]);
 }
 
 #[test]
@@ -269,8 +255,7 @@ fn a_quantized_lstm_multiplies_what_8_bits_leave_of_its_inputs() {
     let folder = Folder::new();
     let bytes = |name: &str, dims: &[i64], values: &[i8]| {
         let raw: Vec<u8> = values.iter().map(|n| *n as u8).collect();
-        let tensor = dims.iter().fold(Message::default(), |m, n| m.int(1, *n));
-        tensor.int(2, 3).text(8, name).bytes(9, &raw)
+        crate::write::bytes(name, true, dims, &raw)
     };
     let w: [i8; 12] = [50, -20, 30, 90, 10, 60, -70, 40, 120, -110, 80, 25];
     let inputs = ["x", "w", "r", "", "", "", "", "", "w_scale", "w_zero", "r_scale", "r_zero"];

@@ -3,4 +3,7 @@
 
 mod bad;
 mod calls;
+mod images;
+mod quantized;
+mod weights;
 mod write;

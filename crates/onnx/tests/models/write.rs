@@ -52,6 +52,18 @@ pub fn ints(name: &str, dims: &[i64], values: &[i64]) -> Message {
     tensor.int(2, 7).text(8, name).bytes(9, &raw)
 }
 
+/// A tensor of bytes, signed or not.
+pub fn bytes(name: &str, signed: bool, dims: &[i64], values: &[u8]) -> Message {
+    let tensor = dims.iter().fold(Message::default(), |m, n| m.int(1, *n));
+    tensor.int(2, if signed { 3 } else { 2 }).text(8, name).bytes(9, values)
+}
+
+/// Whole numbers as an attribute.
+pub fn int_list(name: &str, values: &[i64]) -> Message {
+    let list = values.iter().fold(Message::default().text(1, name), |m, n| m.int(8, *n));
+    list.int(20, 7)
+}
+
 /// A node; attributes are messages of their own.
 pub fn node(op: &str, inputs: &[&str], outputs: &[&str], attributes: &[Message]) -> Message {
     let node = inputs.iter().fold(Message::default(), |m, name| m.text(1, name));

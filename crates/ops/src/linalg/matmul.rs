@@ -50,21 +50,29 @@ fn split(shape: &Shape, transposed: bool) -> (Shape, Dim, Dim) {
 
 fn infer(call: &Call) -> Result<Types> {
     rules::infer::count(call, 2)?;
-    let (ta, tb) = transposes(call)?;
     let (a, b) = (&call.inputs[0], &call.inputs[1]);
-    for ty in [a, b] {
-        rules::infer::number(call, ty)?;
-        if ty.shape.rank() < 2 {
-            let (op, shape) = (call.op, ty.shape.clone());
-            let expected = "2 or more (reshape a vector to one row or column)".into();
-            return Err(ErrorKind::RankMismatch { op, shape, expected }.into());
-        }
-    }
+    rules::infer::number(call, a)?;
+    rules::infer::number(call, b)?;
+    let shape = made(call)?;
     if a.dtype != b.dtype {
         let help = "cast one side".to_string();
         return Err(
             ErrorKind::DTypeMismatch { op: call.op, left: a.dtype, right: b.dtype, help }.into()
         );
+    }
+    Ok(smallvec![TensorType { dtype: a.dtype, shape }])
+}
+
+/// The shape of the product of two operands.
+pub(super) fn made(call: &Call) -> Result<Shape> {
+    let (ta, tb) = transposes(call)?;
+    let (a, b) = (&call.inputs[0], &call.inputs[1]);
+    for ty in [a, b] {
+        if ty.shape.rank() < 2 {
+            let (op, shape) = (call.op, ty.shape.clone());
+            let expected = "2 or more (reshape a vector to one row or column)".into();
+            return Err(ErrorKind::RankMismatch { op, shape, expected }.into());
+        }
     }
     let ((batch_a, rows, k_a), (batch_b, k_b, cols)) = (split(&a.shape, ta), split(&b.shape, tb));
     if k_a != k_b {
@@ -78,12 +86,11 @@ fn infer(call: &Call) -> Result<Types> {
         return Err(ErrorKind::ShapeMismatch { op: call.op, left, right, help }.into());
     }
     let batch = batch_a.broadcast(&batch_b, call.op)?;
-    let shape = batch.iter().cloned().chain([rows, cols]).collect();
-    Ok(smallvec![TensorType { dtype: a.dtype, shape }])
+    Ok(batch.iter().cloned().chain([rows, cols]).collect())
 }
 
 /// How the axes run.
-fn axes(call: &Call) -> AxisMap {
+pub(super) fn axes(call: &Call) -> AxisMap {
     let Ok((ta, tb)) = transposes(call) else { return AxisMap::default() };
     let ranks = [call.inputs[0].shape.rank(), call.inputs[1].shape.rank()];
     let rank = ranks[0].max(ranks[1]);
@@ -109,12 +116,11 @@ fn axes(call: &Call) -> AxisMap {
 /// Sizes of one product of the batch, where they are known.
 pub fn sizes(call: &Call) -> Option<(Size, DType)> {
     let (ta, _) = transposes(call).ok()?;
-    let out = infer(call).ok()?.pop()?;
-    let all = out.shape.most()?;
+    let all = made(call).ok()?.most()?;
     let (rows, cols) = (all[all.len() - 2], all[all.len() - 1]);
     let batch = all[..all.len() - 2].iter().fold(1, |n: usize, size| n.saturating_mul(*size));
     let k = split(&call.inputs[0].shape, ta).2.most()?;
-    Some((Size { batch, rows, cols, k }, out.dtype))
+    Some((Size { batch, rows, cols, k }, call.inputs[0].dtype))
 }
 
 fn cost(call: &Call) -> Cost {

@@ -8,6 +8,7 @@ pub mod eigh;
 pub mod half_tril;
 pub mod inv;
 pub mod matmul;
+pub mod matmul_integer;
 pub mod matrix;
 pub mod qr;
 mod size;

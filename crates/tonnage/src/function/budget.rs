@@ -158,6 +158,23 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         concrete.program.prices(&self.cache, &leaves(arguments)).map_err(|e| e.at(source))
     }
 
+    /// Whether a call with such arguments fits a budget, by the levers that this function allows. Runs nothing.
+    ///
+    /// ```
+    /// use tonnage::{Bytes, DType, Elementwise, Tensor, function};
+    /// let f = function(|x: Tensor| x.tanh());
+    /// let x = Tensor::spec(DType::F32, [1 << 20]);
+    /// assert!(f.fits(&x, Bytes::new(8 << 20))? && !f.fits(&x, Bytes::new(7 << 20))?);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn fits(&self, arguments: &A, budget: Bytes) -> Result<bool> {
+        let source = Source::here();
+        let concrete = self.find(arguments, source)?;
+        let levers = lock(&self.cache).levers();
+        concrete.program.fits(&leaves(arguments), budget, &levers).map_err(|e| e.at(source))
+    }
+
     /// The largest size of the open dim among such arguments with which a call fits a budget, by the levers that this
     /// function allows: that size fits, and one more does not. 0 where not even 1 does. Runs nothing.
     ///

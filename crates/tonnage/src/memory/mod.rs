@@ -13,7 +13,7 @@ pub use why::{HeldBy, Why, why};
 
 pub use tonnage_runtime::events::{Action, Event, EventReport, Scope};
 pub use tonnage_runtime::ledger::{Holder, Info, leak_check};
-pub use tonnage_runtime::system::resident;
+pub use tonnage_runtime::system::{available_memory, resident};
 pub use tonnage_runtime::timeline::{CallRecord, Moment, Recording, Span, Timeline};
 
 use tonnage_core::error::bad_argument;
@@ -93,6 +93,14 @@ pub fn set_limit(device: &str, limit: Option<Bytes>) -> Result<()> {
     }
     ledger.set_limit(limit);
     Ok(())
+}
+
+/// The most that a device may hold, where [`set_limit`] was told; none otherwise.
+///
+/// # Errors
+/// For a device that is not there.
+pub fn limit(device: &str) -> Result<Option<Bytes>> {
+    Ok(ledger(device)?.limited().map(|(limit, _)| limit))
 }
 
 /// Values that wait in a file while a call meets its budget wait in that folder from here on, instead of the one that

@@ -19,6 +19,22 @@ impl Tensor {
         apply1(&linalg::matmul::MATMUL, smallvec![self.into(), other.into()], attrs, Source::here())
     }
 
+    /// The product of matrices of 8-bit integers, of either sign each, with sums of 32 bits; batched as [`Tensor::matmul`].
+    ///
+    /// ```
+    /// use tonnage::tensor;
+    /// let a = tensor([[255u8, 1]])?;
+    /// let b = tensor([[127i8, -128], [1, 1]])?;
+    /// assert_eq!(a.matmul_integer(&b)?.to_vec::<i32>()?, [255 * 127 + 1, -255 * 128 + 1]);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn matmul_integer(&self, other: &Tensor) -> Result<Tensor> {
+        let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
+        let op = &linalg::matmul_integer::MATMUL_INTEGER;
+        apply1(op, smallvec![self.into(), other.into()], attrs, Source::here())
+    }
+
     /// The lower triangle L with L * L^T = this, of symmetric positive definite matrices.
     #[track_caller]
     pub fn cholesky(&self) -> Result<Tensor> {

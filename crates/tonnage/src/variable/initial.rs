@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{ErrorKind, Result, Source, TensorType};
-use tonnage_runtime::Array;
+use tonnage_runtime::{Array, host_ledger};
 
 use super::registry::Registry;
 use super::{Role, Variable, VariableInner, VariableState, files};
@@ -14,7 +14,7 @@ use crate::function::home;
 use crate::function::program::TracedProgram;
 use crate::scope;
 use crate::tensor::{Tensor, TensorRepr, next_id};
-use crate::trace::lift;
+use crate::trace::{lift, outside};
 
 /// A first value.
 pub(crate) enum InitialValue {
@@ -22,7 +22,12 @@ pub(crate) enum InitialValue {
     Array(Array),
     /// It is computed.
     Program(Box<TracedProgram>),
+    /// It is what a closure gives, in bytes of its own.
+    Closure(FirstValue),
 }
+
+/// See [`Variable::computed`].
+type FirstValue = Box<dyn Fn() -> Result<Tensor> + Send + Sync>;
 
 impl InitialValue {
     /// The value. A program's variables are those that `own` says.
@@ -39,6 +44,9 @@ impl InitialValue {
                     let what = "a first value that is nowhere".into();
                     tonnage_core::Error::from(ErrorKind::BadGraph { what })
                 })
+            }
+            InitialValue::Closure(first) => {
+                Ok(outside(first)?.array("a variable's first value")?.clone())
             }
         }
     }
@@ -117,6 +125,35 @@ impl Variable {
         })
     }
 
+    /// A variable whose first value a closure gives when it is first needed; whether tapes watch it. Plans take it as if it were in memory
+    /// already, so that what a call takes is known before a byte of it is read.
+    ///
+    /// ```
+    /// use tonnage::{DType, Shape, Tensor, TensorType, Variable, function, ones};
+    /// let ty = TensorType::new(DType::F32, Shape::from([1 << 20]));
+    /// let large = Variable::computed("large", ty, false, || ones([1 << 20]));
+    /// let of = large.clone();
+    /// let f = function(move |x: Tensor| of.read()? * x);
+    /// assert!(f.plan(&ones([1])?)?.peak().get() >= 8 << 20);
+    /// assert_eq!(large.bytes().get(), 0);
+    /// f.call(ones([1])?)?;
+    /// assert_eq!(large.bytes().get(), 4 << 20);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn computed(
+        name: &str,
+        ty: TensorType,
+        trainable: bool,
+        first: impl Fn() -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Variable {
+        let role = if trainable { Role::Trainable } else { Role::Fixed };
+        let variable = Variable::named(scope::full_name(name), ty, role, Source::here());
+        *variable.state() = VariableState::Pending(InitialValue::Closure(Box::new(first)));
+        scope::enter(&variable);
+        variable
+    }
+
     /// The variable that stands for one of a deferred graph in a session.
     pub(crate) fn of_session(declared: &Variable) -> Variable {
         let VariableInner { name, ty, made, role, .. } = &*declared.0;
@@ -154,6 +191,7 @@ impl Variable {
     fn initialize(&self, first: InitialValue, id: u64) -> Result<()> {
         let state = match first {
             first if home::graph().is_some() => VariableState::Declared(Some(Arc::new(first))),
+            first @ InitialValue::Closure(_) => VariableState::Pending(first),
             InitialValue::Array(array) => VariableState::Holds(self.own(array)?, id),
             InitialValue::Program(program) => match program.as_recipe()? {
                 Some(recipe) if !self.0.in_files => VariableState::Holds(recipe, next_id()),
@@ -184,6 +222,24 @@ impl Variable {
         let mut state = self.free_state()?;
         if let VariableState::Pending(first) = &*state {
             let array = first.value(self.0.made, |variable| Ok(variable.clone()))?;
+            if array.ty() != self.0.ty {
+                let what = format!(
+                    "the first value of `{}` is {}, not {}",
+                    self.name(),
+                    array.ty(),
+                    self.0.ty
+                );
+                return Err(
+                    bad_argument("variable", what, "give a value of its type").at(self.0.made)
+                );
+            }
+            let is_dense = array.as_recipe().is_none() && array.layout().is_contiguous();
+            let array = match first {
+                InitialValue::Closure(_) if !is_dense && !self.0.in_files => {
+                    array.copied_as(&host_ledger(), self.owner())?
+                }
+                _ => array,
+            };
             *state = VariableState::Holds(self.own(array)?, next_id());
         }
         Ok(state)

@@ -20,6 +20,7 @@ mod band;
 mod bf16_dot;
 mod compute;
 mod epilogue;
+mod integer;
 mod kernel;
 mod operand;
 mod pack;
@@ -33,6 +34,7 @@ mod tiles;
 pub use band::{Band, StridePattern};
 pub use compute::{Compute, GemmOutput, Reads};
 pub use epilogue::{BlockEpilogue, BlockPosition, NoEpilogue, OutputBlock, OutputEpilogue};
+pub use integer::{IntegerMatrix, integer_product, integer_scratch_bytes};
 pub use operand::{
     Bf16Source, DirectMatrix, GemmOperand, Matrix, Packs, Strides, Strip, pack_with,
 };
@@ -289,7 +291,9 @@ pub fn matrix_unit() -> Option<&'static str> {
 /// Products by the instructions of a lower level, for tests.
 #[doc(hidden)]
 pub mod forced {
+    pub use super::integer::integer_product_at;
     pub use super::kernel::GemmLevel;
+    pub use super::kernel::vnni::IntegerLevel;
     pub use super::{gemm_at, scratch_at};
 }
 

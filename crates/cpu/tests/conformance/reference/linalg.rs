@@ -1,11 +1,20 @@
 //! Matrices.
 
-use tonnage_core::Attrs;
+use tonnage_core::{Attrs, DType};
 
 use super::{Asked, common, indices};
 use crate::plain::{Answer, Plain};
 
 pub fn matmul(asked: &Asked) -> Vec<Answer> {
+    product(asked, asked.inputs[0].dtype)
+}
+
+/// The same of bytes, with sums of 32 bits.
+pub fn matmul_integer(asked: &Asked) -> Vec<Answer> {
+    product(asked, DType::I32)
+}
+
+fn product(asked: &Asked, dtype: DType) -> Vec<Answer> {
     let Attrs::Matmul { transpose_a, transpose_b } = *asked.attrs else { panic!("no transposes") };
     let (a, b) = (&asked.inputs[0], &asked.inputs[1]);
     let read = |x: &Plain, transposed: bool, batch: &[usize], i: usize, j: usize| {
@@ -33,7 +42,7 @@ pub fn matmul(asked: &Asked) -> Vec<Answer> {
         values.push(products.iter().sum());
         scale.push(products.iter().map(|x| x.abs()).sum());
     }
-    vec![Answer::scaled(a.dtype, sizes, values, scale)]
+    vec![Answer::scaled(dtype, sizes, values, scale)]
 }
 
 /// The lower triangle L of `L * L^T`, matrix by matrix; zeros above.

@@ -183,6 +183,7 @@ const ALL: &[(&str, Reference)] = &[
     ("random_poisson", random::poisson),
     ("random_categorical", random::categorical),
     ("matmul", linalg::matmul),
+    ("matmul_integer", linalg::matmul_integer),
     ("cholesky", linalg::cholesky),
     ("triangular_solve", linalg::triangular_solve),
     ("tril", linalg::tril),

@@ -17,6 +17,7 @@ pub(super) mod portable;
 #[cfg(target_arch = "x86_64")]
 mod skinny;
 pub(super) mod transpose;
+pub(super) mod vnni;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod wide;
 mod widened;
