@@ -7,7 +7,7 @@ use tonnage::nn::{Dense, Parameters, Sequential};
 use tonnage::optim::Optimizer;
 use tonnage::train::{Fit, Go, Sharding};
 use tonnage::world::{self, World};
-use tonnage::{Bytes, Elementwise, ErrorKind, Result, Tensor, function, memory, ones, zeros};
+use tonnage::{Bytes, ErrorKind, Result, Tensor, function, memory, ones, zeros};
 
 /// Layers, their width, and the rows of a batch.
 const LAYERS: usize = 8;

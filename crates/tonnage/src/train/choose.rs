@@ -120,38 +120,41 @@ impl Fit {
         of_data: Bytes,
         error: Error,
     ) -> Result<Error> {
-        let ErrorKind::OverBudget { shortage, budget, least: Some(here), would_help } =
-            error.kind()
-        else {
+        let ErrorKind::OverBudget { shortage, budget, least, would_help } = error.kind() else {
             return Ok(error);
         };
-        let (mut before, mut ranks) = (*here, self.world.size() * 2);
-        while self.world.size() > 1 && step.optimizer.steps_blocks() && ranks <= MOST_RANKS {
-            let more = self.clone().across(&World::on_paper(ranks));
-            let own = more.step(step.model, step.optimizer, step.loss, step.source);
-            let _withdraw = Withdraw(&own);
-            let Some(last) = more.wanted(&own, first, of_data)?.pop() else { break };
-            own.propose(last);
-            let made = StepPrograms::new(&more, &own, first, of_data)?.figures(first);
-            let would_do = match &made {
-                Ok(figures) => figures.peak,
-                Err(error) => least(error).ok_or(error.clone())?,
-            };
-            if made.is_ok() {
-                let ranks = format!("with {ranks} ranks {would_do} would do");
-                let help = would_help.iter().cloned().chain([ranks]).collect::<Vec<_>>();
-                let (shortage, budget) = (shortage.clone(), *budget);
-                let would_help = Some(help.join("; "));
-                let kind =
-                    ErrorKind::OverBudget { shortage, budget, least: Some(*here), would_help };
-                return Ok(Error::from(kind));
-            }
-            if would_do.get() > before.get() / 8 * 7 {
-                break; // what every rank holds is too much
-            }
-            (before, ranks) = (would_do, ranks * 2);
+        let mut found = None;
+        // Most often all fit or none does: the most ranks are looked at first.
+        let mut ranks = MOST_RANKS;
+        while ranks > self.world.size() && step.shardings().last() > Some(&Sharding::Replicas) {
+            let Some(peak) = self.peak_on(ranks, step, first, of_data)? else { break };
+            found = Some(format!("with {ranks} ranks {peak} would do"));
+            ranks /= 2;
         }
-        Ok(error)
+        let Some(found) = found else { return Ok(error) };
+        let help: Vec<String> = would_help.iter().cloned().chain([found]).collect();
+        let (shortage, budget, least) = (shortage.clone(), *budget, *least);
+        let would_help = Some(help.join("; "));
+        Ok(ErrorKind::OverBudget { shortage, budget, least, would_help }.into())
+    }
+
+    /// What a rank takes of so many, with as much in blocks as can be; none where that does not fit.
+    fn peak_on<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
+        &self,
+        ranks: usize,
+        step: &TrainStep<'_, M, L>,
+        first: &Batch,
+        of_data: Bytes,
+    ) -> Result<Option<Bytes>> {
+        let fit = self.clone().across(&World::on_paper(ranks));
+        let own = fit.step(step.model, step.optimizer, step.loss, step.source);
+        let _withdraw = Withdraw(&own);
+        let Some(last) = fit.wanted(&own, first, of_data)?.pop() else { return Ok(None) };
+        own.propose(last);
+        match StepPrograms::new(&fit, &own, first, of_data)?.figures(first) {
+            Ok(figures) => Ok(Some(figures.peak)),
+            Err(error) => least(&error).map(|_| None).ok_or(error),
+        }
     }
 
     /// What each sharding takes; where it does not fit the budget, the least that would do.
@@ -172,7 +175,8 @@ impl Fit {
                 Ok(made) => (made, true),
                 Err(error) => {
                     let budget = least(&error).ok_or(error)?;
-                    (figures(&self.clone().budget(budget))?, false)
+                    let made = figures(&self.clone().budget(budget))?;
+                    (StepFigures { peak: budget, ..made }, false)
                 }
             };
             let StepFigures { peak, sent, seconds } = made;

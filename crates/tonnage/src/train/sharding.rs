@@ -53,7 +53,7 @@ impl fmt::Display for Sharding {
 pub struct ShardedPlan {
     /// What ranks hold in blocks.
     pub sharding: Sharding,
-    /// What a rank takes: within the budget, or the least that would do.
+    /// What a step takes of a rank; where that is not within the budget, the least budget that would do, with what data hold.
     pub peak: Bytes,
     /// Whether that is within the budget.
     pub fits: bool,

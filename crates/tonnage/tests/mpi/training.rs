@@ -13,8 +13,7 @@ use tonnage::optim::Optimizer;
 use tonnage::train::{Checkpoints, Fit, Go, History, Progress, Sharding};
 use tonnage::world::World;
 use tonnage::{
-    Bytes, Conv, DType, Elementwise, ErrorKind, Part, RandomKey, Result, Tensor, parameters,
-    set_seed,
+    Bytes, Conv, DType, Elementwise, Part, RandomKey, Result, Tensor, parameters, set_seed,
 };
 
 use crate::{ended_badly, ended_well, is_rank, name, on_ranks, start};
@@ -26,7 +25,7 @@ fn ranks_have_the_bits_of_one_process_that_accumulates() {
 
 #[test]
 fn a_budget_shards_as_far_as_it_has_to() {
-    on_ranks(name!(), [2, 3], |world| within_budgets(world).unwrap());
+    on_ranks(name!(), [2], |world| within_budgets(world).unwrap());
 }
 
 #[test]
@@ -182,7 +181,7 @@ fn trained<M: Layer>(
     Ok((history, bits))
 }
 
-/// The same on all ranks, and on one that accumulates.
+/// The same on all ranks, however much they hold in blocks, and on one that accumulates.
 fn check<M: Layer>(
     world: &World,
     name: &str,
@@ -193,7 +192,10 @@ fn check<M: Layer>(
     let fit = Fit::new(3, 8).seed(5);
     let alone = fit.clone().accumulate(world.size());
     let (alone, one) = trained(&alone, &model, &optimizer, data)?;
-    for sharding in Sharding::ALL {
+    // What differs in the data or the optimizer alone is the same on two ranks and on four.
+    let is_other = ["clipped", "pipeline"].contains(&name) || name.starts_with("sgd");
+    let shardings = if is_other && world.size() != 3 { 1 } else { 4 };
+    for sharding in Sharding::ALL.into_iter().take(shardings) {
         let (name, fit) =
             (format!("{name}, {sharding}"), fit.clone().across(world).shard(sharding));
         let (here, own) = trained(&fit, &model, &optimizer, data)?;
@@ -238,43 +240,23 @@ fn equal_bits(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The least that would do with a sharding.
-fn least(fit: &Fit, sharding: Sharding, data: &Rows) -> Bytes {
-    let fit = fit.clone().shard(sharding).budget(Bytes::new(1));
-    let made = fit.predict(&wide(), &Optimizer::adam(0.02), data, loss);
-    match made.unwrap_err().kind() {
-        ErrorKind::OverBudget { least: Some(least), .. } => *least,
-        other => panic!("{other}"),
-    }
-}
-
 /// Parameters are most of what it takes.
 fn wide() -> Sequential {
     let layers =
-        (0..4).fold(Sequential::new(), |all, _| all.then(Dense::new(131)).then(Activation::Tanh));
+        (0..8).fold(Sequential::new(), |all, _| all.then(Dense::new(131)).then(Activation::Tanh));
     layers.then(Dense::new(4))
 }
 
 fn within_budgets(world: &World) -> Result<()> {
-    let (data, fit) = (points(48, &[6]), Fit::new(1, 8).across(world));
-    let leasts = Sharding::ALL.map(|sharding| least(&fit, sharding, &data));
-    let [replicas, state, gradients, weights] = leasts;
-    assert!(replicas > state && state.max(gradients) > weights, "{leasts:?}");
-    for least in leasts {
-        let (fit, adam) = (fit.clone().budget(least), || Optimizer::adam(0.02));
-        let mut plans = fit.shardings(&wide(), &adam(), &data, loss)?;
-        plans.retain(|plan| plan.fits);
-        let quickest = plans.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds)).unwrap();
-        let run = trained(&fit, wide, adam, &data)?.0;
-        assert!(run.predicted <= least && run.predicted == run.measured, "{run:?}");
-        assert_eq!((run.sharding, run.predicted), (quickest.sharding, quickest.peak), "{run:?}");
-        assert!(least > weights || run.sharding == Sharding::Weights, "{run:?}");
-    }
-    let tight = fit.budget(Bytes::new(weights.get() - 1));
-    let error = tight.predict(&wide(), &Optimizer::adam(0.02), &data, loss).unwrap_err();
-    let said = error.to_string();
-    assert!(said.contains(&format!("with {} ranks ", world.size() * 2)), "{said}");
-    assert!(said.contains(&weights.get().to_string()), "{said}");
+    let (data, fit, adam) =
+        (points(48, &[6]), Fit::new(1, 8).across(world), || Optimizer::adam(0.02));
+    let leasts = fit.clone().budget(Bytes::new(1)).shardings(&wide(), &adam(), &data, loss)?;
+    let least = |of: Sharding| leasts.iter().find(|plan| plan.sharding == of).unwrap().peak;
+    assert!(least(Sharding::Replicas) > least(Sharding::State), "{leasts:?}");
+    assert!(least(Sharding::State) > least(Sharding::Weights), "{leasts:?}");
+    let run = trained(&fit.budget(least(Sharding::Weights)), wide, adam, &data)?.0;
+    assert_eq!((run.sharding, run.measured), (Sharding::Weights, run.predicted));
+    assert!(run.predicted + run.data <= least(Sharding::Weights), "{run:?}");
     Ok(())
 }
 

@@ -69,6 +69,33 @@ fn more_ranks_hold_less_each_and_the_traffic_is_that_of_the_sums() {
 }
 
 #[test]
+fn a_budget_takes_the_quickest_that_fits_and_a_refusal_says_how_many_ranks_would_do() {
+    let _context = crate::common::own_context();
+    let (width, model, adam) = (96, layers(6, 96), Optimizer::adam(0.001));
+    let fit = Fit::new(1, 8).across(&World::on_paper(2));
+    let leasts = plans(&fit.clone().budget(Bytes::new(1)), &model, &adam, width);
+    assert!(leasts.iter().all(|plan| !plan.fits));
+    for plan in &leasts {
+        let within = fit.clone().budget(plan.peak);
+        let mut fitting = plans(&within, &model, &adam, width);
+        fitting.retain(|plan| plan.fits);
+        assert!(fitting.iter().any(|own| own.sharding == plan.sharding));
+        let seconds = fitting.iter().map(|plan| plan.seconds).fold(f64::INFINITY, f64::min);
+        let taken = within.predict(&model, &adam, &rows(width), loss).unwrap();
+        assert!(taken.peak() <= plan.peak);
+        assert_eq!(taken.fitted.map(|fitted| fitted.seconds), Some(seconds));
+    }
+    let least = leasts.iter().map(|plan| plan.peak).min().unwrap();
+    let tight = fit.clone().budget(Bytes::new(least.get() - 1));
+    let said = tight.predict(&model, &adam, &rows(width), loss).unwrap_err().to_string();
+    assert!(said.contains(&format!("({} bytes)", least.get())), "{said}");
+    assert!(said.contains("with 4 ranks "), "{said}");
+    // What no number of ranks makes fit names none.
+    let none = fit.budget(Bytes::new(1)).predict(&model, &adam, &rows(width), loss).unwrap_err();
+    assert!(!none.to_string().contains("ranks"), "{none}");
+}
+
+#[test]
 fn what_cannot_be_stepped_in_blocks_stays_whole() {
     let _context = crate::common::own_context();
     let world = World::on_paper(4);
