@@ -1,5 +1,11 @@
 //! Steps that are planned for ranks which are not there: what each holds, sends, and how long it takes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
+
 use tonnage::data::Dataset;
 use tonnage::nn::{Dense, Layer, Parameters, Sequential};
 use tonnage::optim::{Adafactor, LossScale, Optimizer};
