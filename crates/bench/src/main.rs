@@ -2,6 +2,7 @@
 //!
 //!     tonnage-bench list
 //!     tonnage-bench limits
+//!     mpirun -n 2 tonnage-bench ranks
 //!     tonnage-bench run mlp [batch=2048 ...] [budget=64MiB] [seconds=2] [device=cuda:0]
 //!     tonnage-bench plan mlp [batch=2048 ...] [budget=64MiB] [device=cuda:0]
 //!     tonnage-bench steps mlp [batch=2048 ...] [budget=64MiB] [device=cuda:0]
@@ -10,6 +11,7 @@
 
 mod limits;
 mod measure;
+mod ranks;
 mod sizes;
 mod steps;
 mod workloads;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["limits"] => limits::print(),
+        ["ranks"] => ranks::print(),
         [what @ ("run" | "plan" | "steps"), name, rest @ ..] => {
             match ALL.iter().find(|workload| workload.name == *name) {
                 Some(workload) => match settings(workload, rest) {
@@ -53,7 +56,7 @@ fn main() -> ExitCode {
                 None => return misuse(&format!("there is no workload `{name}`")),
             }
         }
-        _ => return misuse("say list, limits, or run, plan or steps and a workload"),
+        _ => return misuse("say list, limits, ranks, or run, plan or steps and a workload"),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
-//! `tonnage calibrate`: the figures of this machine, measured, saved, and printed.
+//! `tonnage calibrate`: the figures of this machine, measured, saved, and printed. Under `mpirun` those of the network too; rank 0 prints.
 
 use std::process::ExitCode;
 
-use tonnage::Machine;
+use tonnage::{Machine, world};
 
 /// Arguments of `tonnage calibrate`.
 #[derive(clap::Args)]
@@ -14,10 +14,15 @@ pub struct CalibrateArgs {
 
 /// Measures and prints.
 pub fn run(args: &CalibrateArgs) -> Result<ExitCode, String> {
+    let say = |error: tonnage::Error| error.to_string();
+    let world = world::join().map_err(say)?;
     let (name, machine) = match args.show {
         true => ("in use", tonnage::machine()),
-        false => ("measured", tonnage::calibrate().map_err(|error| error.to_string())?),
+        false => ("measured", tonnage::calibrate_across(&world).map_err(say)?),
     };
+    if world.rank() > 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
     say!("{:<26} {name:>12} {:>12}", "", "built in");
     let line = |what: &str, of: fn(&Machine) -> f64| {
         say!("{what:<26} {:>12.2} {:>12.2}", of(&machine), of(&Machine::DEFAULT));
@@ -28,5 +33,7 @@ pub fn run(args: &CalibrateArgs) -> Result<ExitCode, String> {
     line("microseconds, to share it", |m| m.fork * 1e6);
     line("MB/s, to a file", |m| m.write / 1e6);
     line("MB/s, back from it", |m| m.read / 1e6);
+    line("MB/s, to other ranks", |m| m.send / 1e6);
+    line("microseconds, a message", |m| m.message * 1e6);
     Ok(ExitCode::SUCCESS)
 }

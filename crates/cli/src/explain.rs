@@ -36,7 +36,8 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, String> {
         can_save(path).map_err(say)?;
     }
     let _scope = train::on_paper(args.job.device.as_deref())?;
-    let job = TrainJob::new(&args.job)?;
+    let job = TrainJob::on_paper(&args.job)?;
+    train::show_ranks(&args.job, &job)?;
     let plan = match job.plan() {
         Ok(plan) => plan,
         Err(error) => return answer(&error),

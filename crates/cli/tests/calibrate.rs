@@ -24,7 +24,7 @@ fn notices(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-const BUILT_IN: [f64; 6] = [150.0, 20.0, 1.0, 6.0, 500.0, 2000.0];
+const BUILT_IN: [f64; 8] = [150.0, 20.0, 1.0, 6.0, 500.0, 2000.0, 1000.0, 10.0];
 
 #[test]
 fn figures_are_saved_for_later_processes_until_they_are_measured_again() {

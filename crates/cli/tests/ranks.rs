@@ -11,6 +11,7 @@ use std::process::{Command, Output};
 
 use common::{said, tonnage};
 use open_mpi::OpenMpi;
+use tonnage::Bytes;
 
 /// Runs it on so many ranks, in a folder; nothing where there is no MPI.
 fn on_ranks(ranks: usize, folder: &Path, args: &[&str]) -> Option<Output> {
@@ -75,4 +76,46 @@ fn a_rank_without_a_library_says_what_was_looked_for() {
     assert!(!made.status.success());
     let words = "join: a launcher started this process as a rank, and no MPI library can be loaded: /nowhere/libmpi.so";
     assert!(said.contains(words) && said.contains("TONNAGE_MPI"), "{said}");
+}
+
+#[test]
+fn a_job_is_planned_for_ranks_that_are_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["plan", "explain"] {
+        let made = tonnage(folder.path(), &[command, "gpt", "--ranks", "1000"]);
+        let text = said(&made);
+        let of = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+            line[name.len()..].split_whitespace().map(str::to_string).collect::<Vec<_>>()
+        };
+        let all = ["replicas", "state sharded", "gradients too", "weights too"].map(of);
+        assert!(all.iter().all(|figures| figures.len() == 5), "{all:?}");
+        let bytes = |figures: &[String], at: usize| -> Bytes {
+            format!("{}{}", figures[at], figures[at + 1]).parse().unwrap()
+        };
+        let [replicas, state, _, weights] = &all;
+        assert!(bytes(state, 0) < bytes(replicas, 0), "{text}");
+        assert!(bytes(weights, 0) <= bytes(state, 0), "{text}");
+        assert!(bytes(state, 2) > bytes(replicas, 2), "{text}");
+    }
+    let refused = tonnage(folder.path(), &["train", "mlp", "--ranks", "4"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("mpirun -n 4"));
+}
+
+#[test]
+fn the_network_is_measured_under_mpirun_and_planned_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(made) = on_ranks(2, folder.path(), &["calibrate"]) else { return };
+    let shown = |made: &Output| {
+        let text = said(made);
+        let line = |name: &str| {
+            text.lines().find(|line| line.starts_with(name)).unwrap()[26..39].to_string()
+        };
+        ["MB/s, to other ranks", "microseconds, a message"].map(line)
+    };
+    let measured = shown(&made);
+    assert_ne!(measured, ["     1000.00 ", "       10.00 "]);
+    let Some(again) = on_ranks(2, folder.path(), &["calibrate", "--show"]) else { return };
+    assert_eq!(shown(&again), measured, "what was saved");
+    assert_eq!(said(&made).matches("GFLOP/s").count(), 1, "one rank speaks");
 }

@@ -178,6 +178,35 @@ pub struct Cost {
     pub flops: u64,
     /// Bytes read and written.
     pub bytes: u64,
+    /// Bytes that a rank sends to others; of ranks that send different amounts, the most.
+    pub sent: u64,
+    /// The messages that they are sent in.
+    pub messages: u64,
+}
+
+impl Cost {
+    /// Work of which nothing is sent.
+    pub const fn local(flops: u64, bytes: u64) -> Cost {
+        Cost { flops, bytes, sent: 0, messages: 0 }
+    }
+
+    /// Two costs, field by field.
+    #[must_use]
+    pub fn with(self, other: Cost, join: fn(u64, u64) -> u64) -> Cost {
+        Cost {
+            flops: join(self.flops, other.flops),
+            bytes: join(self.bytes, other.bytes),
+            sent: join(self.sent, other.sent),
+            messages: join(self.messages, other.messages),
+        }
+    }
+
+    /// That of so many runs.
+    #[must_use]
+    pub fn times(self, runs: u64) -> Cost {
+        let all = Cost { flops: runs, bytes: runs, sent: runs, messages: runs };
+        self.with(all, u64::saturating_mul)
+    }
 }
 
 /// A backward rule: gradients of the outputs in, gradients of the inputs out; `None` is zero.

@@ -7,12 +7,16 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::error::Result;
+use crate::error::{Error, Result, bad_argument};
+
+/// Bytes up to which one message of the whole takes less time than two of a part.
+pub const SMALL: usize = 64 << 10;
 
 /// What moves bytes between ranks.
 ///
@@ -34,11 +38,11 @@ pub trait Engine: Send + Sync {
     /// Where bytes cannot be moved: other ranks may wait for this one then.
     fn all_to_all(&self, op: &'static str, from: &[u8], to: &mut [u8]) -> Result<()>;
 
-    /// The block of this rank goes to all others, and theirs come here.
+    /// The block of this rank goes to all others, and theirs come here. Blocks have `block` bytes here; the last ones may have fewer, or none.
     ///
     /// # Errors
     /// As [`Engine::all_to_all`] has them.
-    fn all_gather(&self, op: &'static str, all: &mut [u8]) -> Result<()>;
+    fn all_gather(&self, op: &'static str, block: usize, all: &mut [u8]) -> Result<()>;
 
     /// The bytes of rank `root` come to all others.
     ///
@@ -51,6 +55,9 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// As [`Engine::all_to_all`] has them.
     fn barrier(&self, op: &'static str) -> Result<()>;
+
+    /// Bytes that this rank sent to others so far.
+    fn sent(&self) -> u64;
 
     /// How long a rank waits for another before it ends the job; `None` is for ever.
     fn set_timeout(&self, timeout: Option<Duration>);
@@ -80,6 +87,18 @@ impl World {
         World::new(Alone)
     }
 
+    /// The first of so many ranks that are not there: plans are made for it, and nothing can be sent.
+    ///
+    /// ```
+    /// use tonnage_core::World;
+    /// let world = World::on_paper(1000);
+    /// assert_eq!((world.rank(), world.size()), (0, 1000));
+    /// assert!(world.engine().barrier("test").is_err());
+    /// ```
+    pub fn on_paper(ranks: usize) -> World {
+        World::new(OnPaper(ranks.max(1)))
+    }
+
     /// The number of this process, from 0.
     pub fn rank(&self) -> usize {
         self.0.rank()
@@ -88,6 +107,18 @@ impl World {
     /// How many processes there are.
     pub fn size(&self) -> usize {
         self.0.size()
+    }
+
+    /// Elements of a tensor of so many that one rank holds, where each has its block: the last ones may have fewer, or none.
+    pub fn block(&self, elements: usize) -> usize {
+        elements.div_ceil(self.size())
+    }
+
+    /// The elements of a tensor of so many that this rank holds.
+    pub fn own_range(&self, elements: usize) -> Range<usize> {
+        let block = self.block(elements);
+        let first = (self.rank() * block).min(elements);
+        first..(first + block).min(elements)
     }
 
     /// What moves bytes between them.
@@ -111,7 +142,7 @@ impl World {
     pub fn gather(&self, op: &'static str, own: &[u8]) -> Vec<Vec<u8>> {
         let mut all = vec![0; own.len() * self.size()];
         all[self.rank() * own.len()..][..own.len()].copy_from_slice(own);
-        self.must(self.0.all_gather(op, &mut all));
+        self.must(self.0.all_gather(op, own.len(), &mut all));
         match own.is_empty() {
             true => vec![Vec::new(); self.size()],
             false => all.chunks(own.len()).map(<[u8]>::to_vec).collect(),
@@ -140,7 +171,7 @@ impl Engine for Alone {
         Ok(())
     }
 
-    fn all_gather(&self, _: &'static str, _: &mut [u8]) -> Result<()> {
+    fn all_gather(&self, _: &'static str, _: usize, _: &mut [u8]) -> Result<()> {
         Ok(())
     }
 
@@ -150,6 +181,61 @@ impl Engine for Alone {
 
     fn barrier(&self, _: &'static str) -> Result<()> {
         Ok(())
+    }
+
+    fn sent(&self) -> u64 {
+        0
+    }
+
+    fn set_timeout(&self, _: Option<Duration>) {}
+
+    fn abort(&self, why: &str) -> ! {
+        eprintln!("{why}");
+        std::process::exit(1)
+    }
+}
+
+/// Ranks that are not there.
+struct OnPaper(usize);
+
+impl OnPaper {
+    fn refused(&self, op: &'static str) -> Error {
+        let what = format!("{} ranks that are there on paper alone", self.0);
+        bad_argument(op, what, "start them by `mpirun`, and use the world that `join` gives")
+    }
+}
+
+impl Engine for OnPaper {
+    fn name(&self) -> String {
+        "on paper".into()
+    }
+
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        self.0
+    }
+
+    fn all_to_all(&self, op: &'static str, _: &[u8], _: &mut [u8]) -> Result<()> {
+        Err(self.refused(op))
+    }
+
+    fn all_gather(&self, op: &'static str, _: usize, _: &mut [u8]) -> Result<()> {
+        Err(self.refused(op))
+    }
+
+    fn broadcast(&self, op: &'static str, _: usize, _: &mut [u8]) -> Result<()> {
+        Err(self.refused(op))
+    }
+
+    fn barrier(&self, op: &'static str) -> Result<()> {
+        Err(self.refused(op))
+    }
+
+    fn sent(&self) -> u64 {
+        0
     }
 
     fn set_timeout(&self, _: Option<Duration>) {}
@@ -197,12 +283,22 @@ mod tests {
         let world = World::alone();
         let (mut all, mut to) = (vec![1, 2, 3], vec![0; 3]);
         world.must(world.engine().all_to_all("test", &[1, 2, 3], &mut to));
-        world.must(world.engine().all_gather("test", &mut all));
+        world.must(world.engine().all_gather("test", 3, &mut all));
         world.must(world.engine().broadcast("test", 0, &mut all));
         world.must(world.engine().barrier("test"));
         assert_eq!((all, to), (vec![1, 2, 3], vec![1, 2, 3]));
         assert_eq!(world.gather("test", &[7, 8]), [[7, 8]]);
         assert_eq!(world.gather("test", &[]), [[]]);
+    }
+
+    #[test]
+    fn blocks_of_all_ranks_are_the_whole_whatever_its_length() {
+        for (ranks, elements) in [(1, 5), (3, 0), (3, 1), (3, 7), (4, 8), (4, 5), (1000, 24)] {
+            let world = World::on_paper(ranks);
+            let block = world.block(elements);
+            assert!(block * ranks >= elements && block * ranks < elements + ranks);
+            assert_eq!(world.own_range(elements), 0..block.min(elements), "{ranks} of {elements}");
+        }
     }
 
     #[test]

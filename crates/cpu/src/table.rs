@@ -109,6 +109,9 @@ pub fn kernel_of(op: &OpDef) -> Option<&'static KernelDef> {
         OpId::AllGather => &world::all_gather::ALL_GATHER,
         OpId::Broadcast => &world::broadcast::BROADCAST,
         OpId::ReduceTo => &world::reduce::REDUCE_TO,
+        OpId::GatherBlocks => &world::all_gather::GATHER_BLOCKS,
+        OpId::ReduceBlocks => &world::reduce_scatter::REDUCE_BLOCKS,
+        OpId::OwnBlock => &world::own_block::OWN_BLOCK,
         OpId::Add
         | OpId::Sub
         | OpId::Mul

@@ -79,7 +79,7 @@ impl CudaTarget {
 
 fn machine(flops: f64, bytes: f64) -> Machine {
     // A launch takes some microseconds; what is spilled goes over the bus to host memory.
-    Machine { flops, bytes, step: 4e-6, fork: 0.0, write: 20e9, read: 20e9 }
+    Machine { flops, bytes, step: 4e-6, fork: 0.0, write: 20e9, read: 20e9, ..Machine::DEFAULT }
 }
 
 /// The product of a call whose operands lie like this; nothing where the library does not take it.

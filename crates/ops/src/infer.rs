@@ -114,7 +114,7 @@ pub fn cost<'a>(flops: u64, moved: impl IntoIterator<Item = &'a TensorType>) -> 
         .into_iter()
         .map(|ty| elements(ty).saturating_mul(ty.dtype.size() as u64))
         .fold(0, u64::saturating_add);
-    Cost { flops, bytes }
+    Cost::local(flops, bytes)
 }
 
 /// The type rule of a mask.

@@ -209,7 +209,7 @@ pub mod cost {
     /// A number of flops for each element of the largest type, and everything read and written once.
     pub fn elementwise(call: &Call, outputs: &[TensorType], flops: u64) -> Cost {
         let most = call.inputs.iter().chain(outputs).map(elements).max().unwrap_or(0);
-        Cost { flops: most.saturating_mul(flops), bytes: moved(call, outputs) }
+        Cost::local(most.saturating_mul(flops), moved(call, outputs))
     }
 
     /// Nothing at all: views and recipes.

@@ -40,6 +40,7 @@ mod staging;
 mod suggest;
 mod target;
 mod tile;
+mod traffic;
 mod transfer;
 mod view;
 

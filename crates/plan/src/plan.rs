@@ -218,7 +218,7 @@ impl TileRun {
         };
         let bytes: u64 = program.loads.iter().map(size).sum::<u64>()
             + program.stores.iter().map(|(_, form)| size(form)).sum::<u64>();
-        let cost = Cost { flops: elements * program.flops(), bytes: elements * bytes };
+        let cost = Cost::local(elements * program.flops(), elements * bytes);
         TileRun { program, domain, reads, recipes: Vec::new(), cost }
     }
 }

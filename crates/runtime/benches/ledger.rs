@@ -83,8 +83,8 @@ fn main() -> Result<()> {
     });
 
     let pool = WorkerPool::new(2)?;
-    let small = Cost { flops: 1000, bytes: 4000 };
-    let large = Cost { flops: 0, bytes: 1 << 30 };
+    let small = Cost::local(1000, 4000);
+    let large = Cost::local(0, 1 << 30);
     time("pool: small work", 5000, || {
         black_box(pool.run(small, |workers| workers.threads()));
     });

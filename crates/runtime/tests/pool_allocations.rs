@@ -16,7 +16,7 @@ static COUNTING: Counting = Counting;
 #[test]
 fn lent_threads_allocate_nothing_inside_the_pool() {
     let pool = WorkerPool::new(2).unwrap();
-    let large = Cost { flops: 0, bytes: 1 << 30 };
+    let large = Cost::local(0, 1 << 30);
     let mut data = vec![0u32; 1 << 14];
     let mut work = |times: usize| {
         for _ in 0..times {

@@ -51,7 +51,7 @@ mod variable;
 mod window;
 pub mod world;
 
-pub use calibrate::{SavedFigures, calibrate, machine};
+pub use calibrate::{SavedFigures, calibrate, calibrate_across, machine};
 pub use control::{Loop, LoopBound, cond, fori_loop, map_fn, scan, switch, while_loop};
 pub use convert::{Native, Nested};
 pub use deferred::{Graph, Session};

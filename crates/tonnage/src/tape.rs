@@ -27,6 +27,7 @@ use crate::tree::Tree;
 use crate::variable::Variable;
 
 pub use clip::{clip_by_global_norm, global_norm};
+pub(crate) use clip::{norm_of, shrink};
 pub(crate) use gradient::unconnected;
 pub use gradient::{Gradient, IndexedSlices};
 pub use graph::gradients;

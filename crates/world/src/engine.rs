@@ -8,13 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use tonnage_core::world::SMALL;
 use tonnage_core::{Engine, Result, World};
 
 use crate::mpi::{Mpi, Running, Transfer};
 use crate::{Found, no_engine, search};
-
-/// What the root sends to all others itself; longer ones are sent in blocks, which the others pass on.
-const SMALL: usize = 64 << 10;
 
 /// How much longer a rank waits for the message of a lower rank before it speaks itself.
 const TURN: Duration = Duration::from_secs(1);
@@ -28,7 +26,8 @@ pub fn world(started: Option<Option<usize>>) -> Result<World> {
         (None, None) => return Ok(World::alone()),
     };
     let file = mpi.file().display().to_string();
-    let engine = MpiEngine { running: mpi.start()?, timeout: AtomicU64::new(0) };
+    let engine =
+        MpiEngine { running: mpi.start()?, timeout: AtomicU64::new(0), sent: AtomicU64::new(0) };
     let known = engine.size();
     match ranks.is_some_and(|ranks| ranks != known) {
         false => Ok(World::new(engine)),
@@ -54,12 +53,19 @@ struct MpiEngine {
     running: Running,
     /// How long a rank waits, in milliseconds; 0 is for ever.
     timeout: AtomicU64,
+    /// Bytes that were sent.
+    sent: AtomicU64,
 }
 
 type Transfers<'a> = SmallVec<[Transfer<'a>; 16]>;
 
 impl MpiEngine {
     fn exchange(&self, op: &'static str, transfers: &mut [Transfer<'_>]) -> Result<()> {
+        let sent = transfers.iter().map(|transfer| match transfer {
+            Transfer::Send(_, bytes) => bytes.len() as u64,
+            Transfer::Receive(..) => 0,
+        });
+        self.sent.fetch_add(sent.sum(), Ordering::Relaxed);
         self.running.exchange(transfers, &mut |waited, late| self.check(op, waited, late));
         Ok(())
     }
@@ -121,13 +127,13 @@ impl Engine for MpiEngine {
         self.exchange(op, &mut transfers)
     }
 
-    fn all_gather(&self, op: &'static str, all: &mut [u8]) -> Result<()> {
-        let (rank, size, block) = (self.rank(), self.size(), all.len() / self.size());
+    fn all_gather(&self, op: &'static str, block: usize, all: &mut [u8]) -> Result<()> {
+        let (rank, size) = (self.rank(), self.size());
         if block == 0 {
             return Ok(());
         }
         let mut transfers = Transfers::new();
-        for (other, bytes) in all.chunks_exact_mut(block).enumerate() {
+        for (other, bytes) in all.chunks_mut(block).enumerate() {
             if other != rank {
                 transfers.push(Transfer::Receive(other, bytes));
                 continue;
@@ -142,7 +148,7 @@ impl Engine for MpiEngine {
     fn broadcast(&self, op: &'static str, root: usize, bytes: &mut [u8]) -> Result<()> {
         let (rank, size) = (self.rank(), self.size());
         let others = || (0..size).filter(move |other| *other != root);
-        // Blocks are scattered, and gathered by all; the rest comes from the root.
+        // Blocks are scattered, and gathered by all; the rest comes from the root, and all of what is small.
         let block = if bytes.len() > SMALL { bytes.len() / size } else { 0 };
         let (blocks, rest) = bytes.split_at_mut(block * size);
         let mut transfers = Transfers::new();
@@ -162,12 +168,16 @@ impl Engine for MpiEngine {
         }
         self.exchange(op, &mut transfers)?;
         drop(transfers);
-        self.all_gather(op, blocks)
+        self.all_gather(op, block, blocks)
     }
 
     fn barrier(&self, op: &'static str) -> Result<()> {
         let mut here: SmallVec<[u8; 16]> = SmallVec::from_elem(0, self.size());
-        self.all_gather(op, &mut here)
+        self.all_gather(op, 1, &mut here)
+    }
+
+    fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     fn set_timeout(&self, timeout: Option<Duration>) {

@@ -80,6 +80,9 @@ pub struct TrainArgs {
     /// First parameters and the order of rows are those of a seed.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// For `plan` and `explain`: the ranks that it would run on, which need not be there; `mpirun` starts those of `train`.
+    #[arg(long, value_name = "RANKS")]
+    pub ranks: Option<usize>,
     /// Under `mpirun`: end all ranks where one waits this many seconds for another; without it, ranks wait for ever.
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
@@ -154,6 +157,7 @@ impl TrainArgs {
             ("accumulate", Some(self.accumulate)),
             ("patience", self.patience.map(|epochs| epochs as usize)),
             ("timeout", self.timeout.map(|seconds| seconds as usize)),
+            ("ranks", self.ranks),
         ];
         match sizes.iter().find(|(_, size)| *size == Some(0)) {
             Some((option, _)) => Err(format!("`--{option} 0`: give at least 1")),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tonnage::io::{read_json, save_json};
 use tonnage::nn::Layer;
 use tonnage::optim::{LossScale, Optimizer};
-use tonnage::train::{Checkpoints, Fit};
+use tonnage::train::{Checkpoints, Fit, ShardedPlan};
 use tonnage::world::World;
 use tonnage::{Plan, Price, set_seed};
 
@@ -29,9 +29,10 @@ pub struct TrainJob {
 }
 
 impl TrainJob {
-    /// The job of one process.
-    pub fn new(args: &TrainArgs) -> Result<TrainJob, String> {
-        TrainJob::across(args, &World::alone())
+    /// The job on paper: of one process, or of as many ranks as was said.
+    pub fn on_paper(args: &TrainArgs) -> Result<TrainJob, String> {
+        let world = args.ranks.map_or_else(World::alone, World::on_paper);
+        TrainJob::across(args, &world)
     }
 
     /// The job of all ranks of a world.
@@ -81,6 +82,12 @@ impl TrainJob {
     pub fn plan(&self) -> tonnage::Result<Arc<Plan>> {
         let loss = |said: &_, truth: &_| self.task.loss(said, truth);
         self.fit.predict(&self.model, &self.optimizer, &self.data.learn, loss)
+    }
+
+    /// What a rank takes, for each way to share the model among ranks.
+    pub fn shardings(&self) -> tonnage::Result<Vec<ShardedPlan>> {
+        let loss = |said: &_, truth: &_| self.task.loss(said, truth);
+        self.fit.shardings(&self.model, &self.optimizer, &self.data.learn, loss)
     }
 
     /// What less memory would cost.

@@ -3,6 +3,7 @@
 mod args;
 mod job;
 mod page;
+mod ranks;
 mod report;
 
 use std::process::ExitCode;
@@ -12,13 +13,14 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use tonnage::device::{self, DeviceScope};
 use tonnage::io::can_save;
-use tonnage::train::{EarlyStopping, Go, Log, Progress};
+use tonnage::train::{EarlyStopping, Go, Log, Progress, Sharding};
 use tonnage::world::{self, World};
 use tonnage::{ErrorKind, memory};
 
 pub use args::TrainArgs;
 pub use job::{TrainJob, described};
 use page::Page;
+pub use ranks::show_ranks;
 pub use report::found;
 
 /// Whether somebody pressed Ctrl-C.
@@ -63,7 +65,8 @@ pub fn on_paper(name: Option<&str>) -> Result<Option<DeviceScope>, String> {
 /// `tonnage plan`: runs nothing.
 pub fn plan(args: &TrainArgs) -> Result<ExitCode, String> {
     let _scope = on_paper(args.device.as_deref())?;
-    let job = TrainJob::new(args)?;
+    let job = TrainJob::on_paper(args)?;
+    show_ranks(args, &job)?;
     match job.plan() {
         Ok(plan) => {
             say!("{plan}");
@@ -75,6 +78,11 @@ pub fn plan(args: &TrainArgs) -> Result<ExitCode, String> {
 
 /// `tonnage train`: on one rank, or on all that a launcher started. Rank 0 speaks and writes for all.
 pub fn run(args: &TrainArgs) -> Result<ExitCode, String> {
+    if let Some(ranks) = args.ranks {
+        return Err(format!(
+            "`--ranks {ranks}` is for `plan` and `explain`: start ranks by `mpirun -n {ranks}`"
+        ));
+    }
     let world = world::join().map_err(|e| e.to_string())?;
     world.set_timeout(args.timeout.map(Duration::from_secs));
     let speaks = world.rank() == 0;
@@ -125,10 +133,15 @@ pub fn run(args: &TrainArgs) -> Result<ExitCode, String> {
             return answer_of_all(&world, &error);
         }
     };
+    if !speaks && history.sharding != Sharding::Weights {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // All ranks gather the parameters, where they hold blocks of them.
+    let found = found(job.task, &*job.model, &job.data.held_out).map_err(|e| e.to_string())?;
     if !speaks {
         return Ok(ExitCode::SUCCESS);
     }
-    report::write(args, &job, &plan, &history, &page)?;
+    report::write(args, &job, &plan, (&history, found), &page)?;
     if STOPPED.load(Ordering::Relaxed) {
         match &args.checkpoint {
             Some(folder) => say!("stopped; `--resume` goes on from {}", folder.display()),

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use tonnage::io::save_text;
 use tonnage::nn::{Layer, Parameters};
-use tonnage::train::{History, evaluate, mean_loss};
+use tonnage::train::{History, Sharding, evaluate, mean_loss};
 use tonnage::{Bytes, Plan};
 
 use super::args::TrainArgs;
@@ -80,11 +80,10 @@ pub fn write(
     args: &TrainArgs,
     job: &TrainJob,
     plan: &Plan,
-    history: &History,
+    (history, found): (&History, HeldOutScore),
     page: &Page<'_>,
 ) -> Result<(), String> {
-    let found = found(job.task, &*job.model, &job.data.held_out).map_err(|e| e.to_string())?;
-    let History { losses, position, steps, predicted, measured, data, seconds } = history;
+    let History { losses, position, steps, predicted, measured, data, seconds, .. } = history;
     let measured = (*steps > 0).then_some(*measured);
     let parameters = job.model.count();
     let all = position.step;
@@ -96,6 +95,9 @@ pub fn write(
     match measured {
         Some(measured) => say!("peak: predicted {predicted}, measured {measured}"),
         None => say!("peak: predicted {predicted}, not measured: no step was made"),
+    }
+    if history.sharding != Sharding::Replicas {
+        say!("sharding: {}", history.sharding);
     }
     let report = TrainReport {
         model: args.name(),

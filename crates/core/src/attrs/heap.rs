@@ -28,6 +28,7 @@ impl Heap for Attrs {
             | Attrs::Fill { shape, value: _, dtype: _ }
             | Attrs::Random { shape, key: _, distribution: _, dtype: _ }
             | Attrs::Seeded { shape, distribution: _, dtype: _ }
+            | Attrs::Blocks { shape, world: _ }
             | Attrs::Lengths { of: shape, dtype: _ } => shape.heap(seen),
             Attrs::Range { len, start: _, step: _, dtype: _ }
             | Attrs::Linspace { len, start: _, stop: _, dtype: _ }

@@ -340,6 +340,13 @@ pub enum Attrs {
     },
     /// The ranks that work together.
     World(World),
+    /// The ranks that hold the blocks of a tensor.
+    Blocks {
+        /// All of them.
+        world: World,
+        /// The shape of the whole.
+        shape: Shape,
+    },
     /// One of them.
     Root {
         /// All of them.

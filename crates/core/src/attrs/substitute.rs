@@ -17,6 +17,7 @@ impl Attrs {
             | Attrs::Fill { shape, value: _, dtype: _ }
             | Attrs::Random { shape, key: _, distribution: _, dtype: _ }
             | Attrs::Seeded { shape, distribution: _, dtype: _ }
+            | Attrs::Blocks { shape, world: _ }
             | Attrs::Lengths { of: shape, dtype: _ } => *shape = shape.substitute(find),
             Attrs::Slices(slices) => substitute_slices(slices, find),
             Attrs::Place { slices, shape } => {
@@ -110,6 +111,7 @@ impl Attrs {
             // They say nothing of an axis that runs along the inputs' axes, or their ops have none that does.
             Attrs::None
             | Attrs::World(_)
+            | Attrs::Blocks { world: _, shape: _ }
             | Attrs::Root { world: _, root: _ }
             | Attrs::Reduce { axes: _, keep_dims: _ }
             | Attrs::Norm { axes: _, keep_dims: _, power: _ }

@@ -138,7 +138,7 @@ fn print_attrs(f: &mut fmt::Formatter<'_>, attrs: &Attrs) -> fmt::Result {
         Attrs::Loop(spec) => print_loop(f, spec),
         Attrs::Custom { saved, .. } => write!(f, " saving {saved:?}"),
         Attrs::Host { call, .. } => write!(f, " {:?}", call.label()),
-        Attrs::World(world) => write!(f, " of {world:?}"),
+        Attrs::World(world) | Attrs::Blocks { world, .. } => write!(f, " of {world:?}"),
         Attrs::Root { world, root } => write!(f, " with rank {root} of {world:?}"),
         Attrs::LoopGrad(spec) => {
             print_loop(f, &spec.of)?;

@@ -7,28 +7,19 @@
 
 pub mod all_gather;
 pub mod broadcast;
+pub mod own_block;
 pub mod reduce;
 pub mod reduce_scatter;
 
 use tonnage_core::error::Result;
 use tonnage_core::lent::{Data, In};
-use tonnage_core::{Attrs, Call, Element, World};
+use tonnage_core::{Call, Element};
+use tonnage_ops::world::buckets::world;
 
 use crate::number::Number;
 use crate::parallel::GRAIN;
 use crate::strided;
 use crate::workers::{Workers, for_each_chunk};
-
-/// Bytes that go around at once, at most.
-pub const BUCKET: usize = 4 << 20;
-
-/// The world of a call; `None` for one without.
-fn world(attrs: &Attrs) -> Option<&World> {
-    match attrs {
-        Attrs::World(world) | Attrs::Root { world, .. } => Some(world),
-        _ => None,
-    }
-}
 
 /// Elements of the input at most, bytes of one, and the ranks.
 fn figures(call: &Call) -> Option<(usize, usize, usize)> {

@@ -1,14 +1,12 @@
-//! The kernels of `all_reduce` and `reduce_to`: sums in place, bucket by bucket.
-//!
-//! What does not fill a block for each rank is sent to all as it is, and added up by all; so is a tensor that is small, since one message of it
-//! takes less time than two of a part.
+//! The kernels of `all_reduce` and `reduce_to`: sums in place, bucket by bucket, as [`Buckets`] says.
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::{Bytes, Call, World};
+use tonnage_ops::world::buckets::{Buckets, world};
 
-use super::{BUCKET, copy_in, figures, sum_blocks, world};
+use super::{copy_in, figures, sum_blocks};
 use crate::kernel::{Kernel, KernelDef};
 use crate::number::{Number, with_number};
 use crate::workers::Workers;
@@ -28,34 +26,6 @@ pub static REDUCE_TO: KernelDef = KernelDef {
     has_epilogue: false,
     streaming: None,
 };
-
-/// Bytes that all ranks together send of a tensor that is small.
-const SMALL: usize = 64 << 10;
-
-/// How a tensor is added up: elements of a bucket, a multiple of the ranks; behind the buckets, elements that are sent to all, and how many of
-/// those at once.
-struct Buckets {
-    bucket: usize,
-    bucketed: usize,
-    gathered: usize,
-}
-
-impl Buckets {
-    fn of(count: usize, size: usize, ranks: usize) -> Buckets {
-        let gathered = (BUCKET / (ranks * size)).max(1).min(count);
-        if count.saturating_mul(ranks * size) <= SMALL {
-            return Buckets { bucket: 0, bucketed: 0, gathered };
-        }
-        let bucket = (BUCKET / size).min(count) / ranks * ranks;
-        let bucketed = if bucket == 0 { 0 } else { count / ranks * ranks };
-        Buckets { bucket, bucketed, gathered: gathered.min(count - bucketed) }
-    }
-
-    /// Elements of scratch.
-    fn staged(&self, ranks: usize) -> usize {
-        self.bucket.max(self.gathered * ranks)
-    }
-}
 
 fn scratch(call: &Call, _: usize) -> Bytes {
     match figures(call) {
@@ -97,12 +67,12 @@ fn sum_over_ranks<T: Number>(
         world.must(engine.all_to_all(op, cast_slice(part), cast_slice_mut(staged)));
         let block = part.len() / ranks;
         sum_blocks(staged, &mut part[rank * block..][..block], workers)?;
-        world.must(engine.all_gather(op, cast_slice_mut(part)));
+        world.must(engine.all_gather(op, block * size_of::<T>(), cast_slice_mut(part)));
     }
     for part in rest.chunks_mut(gathered.max(1)) {
         let staged = &mut staged[..part.len() * ranks];
         staged[rank * part.len()..][..part.len()].copy_from_slice(part);
-        world.must(engine.all_gather(op, cast_slice_mut(staged)));
+        world.must(engine.all_gather(op, size_of_val(part), cast_slice_mut(staged)));
         sum_blocks(staged, part, workers)?;
     }
     Ok(())

@@ -45,8 +45,8 @@ pub fn infer<'a>(call: &Call<'a>) -> Result<(&'a TensorType, Types)> {
 
 /// That of the most expensive branch.
 pub fn cost(call: &Call) -> Cost {
-    let most = |a: Cost, b: Cost| Cost { flops: a.flops.max(b.flops), bytes: a.bytes.max(b.bytes) };
-    call.regions.iter().map(|g| super::region_cost(g)).fold(Cost::default(), most)
+    let all = call.regions.iter().map(|g| super::region_cost(g));
+    all.fold(Cost::default(), |a, b| a.with(b, u64::max))
 }
 
 /// Each branch's gradient recomputes what it needs of its branch: the inputs are all that is saved.

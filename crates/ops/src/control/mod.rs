@@ -96,7 +96,7 @@ fn region_cost(graph: &Graph) -> Cost {
 }
 
 fn plus(a: Cost, b: Cost) -> Cost {
-    Cost { flops: a.flops.saturating_add(b.flops), bytes: a.bytes.saturating_add(b.bytes) }
+    a.with(b, u64::saturating_add)
 }
 
 /// The cost of a number of iterations; of one iteration where only the data know how many there are.
@@ -105,8 +105,5 @@ fn all_iterations(spec: &Loop, iteration: Cost) -> Cost {
         Iterations::Times(dim) => dim.most().map_or(1, |n| n as u64),
         Iterations::While { .. } => 1,
     };
-    Cost {
-        flops: iteration.flops.saturating_mul(iterations),
-        bytes: iteration.bytes.saturating_mul(iterations),
-    }
+    iteration.times(iterations)
 }

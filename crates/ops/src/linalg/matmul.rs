@@ -128,7 +128,7 @@ fn cost(call: &Call) -> Cost {
     let flops = [2, size.batch, size.rows, size.cols, size.k]
         .into_iter()
         .fold(1u64, |n, x| n.saturating_mul(x as u64));
-    Cost { flops, bytes: rules::cost::moved(call, &infer(call).unwrap_or_default()) }
+    Cost::local(flops, rules::cost::moved(call, &infer(call).unwrap_or_default()))
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

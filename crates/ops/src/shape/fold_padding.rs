@@ -25,7 +25,7 @@ pub static FOLD_PADDING: OpDef = OpDef {
     cost: |call| {
         let outputs = infer(call).unwrap_or_default();
         let flops = call.inputs.first().map_or(0, crate::infer::elements);
-        Cost { flops, bytes: rules::cost::moved(call, &outputs) }
+        Cost::local(flops, rules::cost::moved(call, &outputs))
     },
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),

@@ -22,7 +22,9 @@ pub static ALL_GATHER: OpDef = OpDef {
     saves: Saves::NOTHING,
     remat: Remat::Never,
     cost: |call| match infer(call) {
-        Ok(made) => crate::infer::cost(0, call.inputs.iter().chain(&made)),
+        Ok(made) => {
+            super::buckets::of_gather(call, crate::infer::cost(0, call.inputs.iter().chain(&made)))
+        }
         Err(_) => Cost::default(),
     },
     grad: Grad::Rule(grad),

@@ -1,6 +1,6 @@
 //! Ops between the ranks of a [`World`]: each is run by all ranks, in the same order, and is one step on each of them.
 //!
-//! They have an effect: none is merged, dropped or recomputed, since the other ranks would wait for it. A gradient is that of the sum over all ranks
+//! They have an effect, but for `gather_blocks` and `own_block`: none is merged, dropped or recomputed, since the other ranks would wait for it. A gradient is that of the sum over all ranks
 //! of what each one computes, so the gradients of these ops are one another: what is sent goes back where it came from. Sums start at 0 and are in rank order, rounded after each
 //! addition, so that they have the bits of a loop over the ranks. In a world of one rank all of them give what they are given.
 //!
@@ -9,6 +9,10 @@
 pub mod all_gather;
 pub mod all_reduce;
 pub mod broadcast;
+pub mod buckets;
+pub mod gather_blocks;
+pub mod own_block;
+pub mod reduce_blocks;
 pub mod reduce_scatter;
 pub mod reduce_to;
 
@@ -40,6 +44,20 @@ fn rooted<'a>(call: &Call<'a>) -> Result<&'a TensorType> {
         }
         _ => Err(rules::infer::wrong_attrs(call)),
     }
+}
+
+/// The block of a tensor that a rank holds: elements one after another.
+fn block_of(call: &Call, whole: &TensorType, world: &World) -> Result<Types> {
+    let Some(elements) = whole.shape.elements().known() else {
+        let what = format!("blocks of {whole}, whose size is open");
+        return Err(bad_argument(call.op, what, "ranks hold blocks of what has a size"));
+    };
+    Ok(smallvec![TensorType::new(whole.dtype, [world.block(elements)])])
+}
+
+/// Nothing of a block can be cut.
+fn flat_axes(_: &Call) -> AxisMap {
+    rules::axes::mixed(&[1])
 }
 
 /// What goes in comes out.

@@ -22,7 +22,7 @@ pub static REDUCE_SCATTER: OpDef = OpDef {
     mem: Mem::Alloc,
     saves: Saves::NOTHING,
     remat: Remat::Never,
-    cost: super::cost,
+    cost: |call| super::buckets::of_blocks(call, super::cost(call)),
     grad: Grad::Rule(grad),
     jvp: Jvp::Linear(&[&[0]]),
     fails: Fails::Never,

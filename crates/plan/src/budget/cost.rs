@@ -28,13 +28,17 @@ pub struct Machine {
     pub write: f64,
     /// Bytes read back from a file that was written a moment ago: most of it is in the system's cache still.
     pub read: f64,
+    /// Bytes sent to other ranks.
+    pub send: f64,
+    /// Seconds that a message to one of them takes, however short it is.
+    pub message: f64,
 }
 
 /// Elementwise functions reach this part of the rate of a product.
 const ELEMENTWISE: f64 = 6.0;
 
 impl Machine {
-    /// Two cores of a server of 2024.
+    /// Two cores of a server of 2024, and a network of 10 gigabits.
     pub const DEFAULT: Machine = Machine {
         flops: 1.5e11,
         bytes: 2.0e10,
@@ -42,6 +46,8 @@ impl Machine {
         fork: 6.0e-6,
         write: 5.0e8,
         read: 2.0e9,
+        send: 1.0e9,
+        message: 1.0e-5,
     };
 
     /// The same without a file to spill to.
@@ -71,7 +77,8 @@ impl Machine {
     fn seconds(&self, cost: Cost, flops: f64) -> f64 {
         let (flops, bytes) = (cost.flops as f64 / flops, cost.bytes as f64 / self.bytes);
         let work = flops.max(bytes);
-        self.step + work + work.min(self.fork)
+        let sent = cost.sent as f64 / self.send + cost.messages as f64 * self.message;
+        self.step + work + work.min(self.fork) + sent
     }
 
     /// Seconds that a node takes. One with bodies takes what their nodes take, in every iteration that there is; of

@@ -4,7 +4,6 @@
 use smallvec::SmallVec;
 use tonnage_core::ValueId;
 use tonnage_core::error::Result;
-use tonnage_core::row::Cost;
 use tonnage_core::shape::Sizes;
 use tonnage_plan::{KernelCall, Run, Step};
 
@@ -61,7 +60,7 @@ pub fn kernel(
     let epilogue = match step.epilogue.and_then(|at| places.plan().steps.get(at)) {
         Some(Step { run: Run::Tile(run), reads: inputs, .. }) => {
             let more = run.cost;
-            cost = Cost { flops: cost.flops + more.flops, bytes: cost.bytes + more.bytes };
+            cost = cost.with(more, u64::saturating_add);
             let mut loads = ReadSources::default();
             let to_fill = (&mut reads, &mut loads);
             add_loads(places, generators, run, inputs, &writes[..outputs], to_fill)?;

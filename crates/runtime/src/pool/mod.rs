@@ -48,7 +48,7 @@ const LONG_NANOS: u64 = 5_000_000;
 /// use tonnage_runtime::WorkerPool;
 /// let pool = WorkerPool::new(2)?;
 /// let mut data = vec![1u32; 1 << 20];
-/// let cost = Cost { flops: 1 << 20, bytes: 8 << 20 };
+/// let cost = Cost::local(1 << 20, 8 << 20);
 /// pool.run(cost, |workers| for_each_chunk(workers, &mut data, 1 << 16, &|_, x| x.fill(2)))?;
 /// assert!(data.iter().all(|x| *x == 2));
 /// # Ok::<(), tonnage_core::Error>(())
@@ -328,7 +328,7 @@ mod tests {
         for threads in [1, 2] {
             let pool = WorkerPool::new(threads).unwrap();
             for nanos in [STOPPABLE_NANOS, WORTHWHILE_NANOS, LONG_NANOS - 1, LONG_NANOS] {
-                let ended = pool.run_op(Cost { flops: 0, bytes: 10 * nanos }, |workers| {
+                let ended = pool.run_op(Cost::local(0, 10 * nanos), |workers| {
                     // If it is not stopped, it still ends.
                     let begun = Instant::now();
                     while begun.elapsed() < Duration::from_secs(60) {
@@ -341,19 +341,19 @@ mod tests {
                 assert!(matches!(error.kind(), ErrorKind::Interrupted), "{nanos}: {error}");
             }
             // A small op does not look.
-            let small = Cost { flops: 0, bytes: 10 * (STOPPABLE_NANOS - 1) };
+            let small = Cost::local(0, 10 * (STOPPABLE_NANOS - 1));
             pool.run_op(small, |workers| workers.check()).unwrap();
         }
         STOP.set(false);
     }
 
-    const LARGE_WORK: Cost = Cost { flops: 0, bytes: 1 << 30 };
+    const LARGE_WORK: Cost = Cost::local(0, 1 << 30);
 
     #[test]
     fn small_work_stays_on_the_callers_thread_and_large_work_does_not() {
         let pool = WorkerPool::new(2).unwrap();
         let caller = current().id();
-        let small = Cost { flops: 1000, bytes: 4000 };
+        let small = Cost::local(1000, 4000);
         assert_eq!(pool.run(small, |workers| (current().id(), workers.threads())), (caller, 1));
         let (thread, threads) = pool.run(LARGE_WORK, |workers| (current().id(), workers.threads()));
         assert_ne!(thread, caller);

@@ -151,7 +151,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn threads_that_met_are_sent_apart_and_then_may_run_anywhere() {
-        const LARGE_WORK: Cost = Cost { flops: 0, bytes: 1 << 30 };
+        const LARGE_WORK: Cost = Cost::local(0, 1 << 30);
         let cores = |thread| Cores::of(thread).unwrap().each().collect::<Vec<_>>();
         let allowed = cores(ThreadId::own().unwrap());
         if allowed.len() < 2 {

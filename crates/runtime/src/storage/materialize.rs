@@ -80,5 +80,5 @@ fn sources(recipe: &Recipe) -> Vec<tile::TileSource<'_>> {
 fn cost(recipe: &Recipe, bytes: usize) -> tonnage_core::row::Cost {
     let count = bytes / recipe.dtype().size().max(1);
     let flops = recipe.program.flops() * count as u64;
-    tonnage_core::row::Cost { flops, bytes: bytes as u64 }
+    tonnage_core::row::Cost::local(flops, bytes as u64)
 }

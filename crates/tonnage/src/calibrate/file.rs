@@ -10,7 +10,7 @@ use tonnage_runtime::system::cache_folder;
 use crate::io::{read_text, save_text};
 
 /// Changes with what the figures mean.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 const NAME: &str = "machine.txt";
 /// How files began before they were JSON: versions 0 to 2.
 const BEFORE: &str = "tonnage machine ";
@@ -87,7 +87,7 @@ fn parse(text: &str, cpu: &str, threads: usize) -> Result<Option<Machine>, Strin
     if file.cpu != cpu || file.threads != threads {
         return Ok(None);
     }
-    let Machine { flops, bytes, step, fork, write, read } = file.figures;
+    let Machine { flops, bytes, step, fork, write, read, send, message } = file.figures;
     let named = [
         ("flops", flops),
         ("bytes", bytes),
@@ -95,6 +95,8 @@ fn parse(text: &str, cpu: &str, threads: usize) -> Result<Option<Machine>, Strin
         ("fork", fork),
         ("write", write),
         ("read", read),
+        ("send", send),
+        ("message", message),
     ];
     match named.into_iter().find(|(_, figure)| !figure.is_finite() || *figure <= 0.0) {
         Some((name, figure)) => Err(format!("`{name}` is {figure}")),
@@ -113,8 +115,16 @@ fn cpu() -> String {
 mod tests {
     use super::*;
 
-    const MADE: Machine =
-        Machine { flops: 1.25e11, bytes: 1.9e10, step: 7.5e-7, fork: 5e-6, write: 3e8, read: 2e9 };
+    const MADE: Machine = Machine {
+        flops: 1.25e11,
+        bytes: 1.9e10,
+        step: 7.5e-7,
+        fork: 5e-6,
+        write: 3e8,
+        read: 2e9,
+        send: 1.5e9,
+        message: 2e-6,
+    };
 
     fn folder(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("tonnage-{name}-{}", std::process::id()))
@@ -126,9 +136,12 @@ mod tests {
         assert_eq!(read(&folder, "a cpu", 2), Ok(None));
         // The second has figures of as many digits as there can be.
         let long = |figure: f64| f64::from_bits(figure.to_bits() + 12345);
-        let Machine { flops, bytes, step, fork, write: written, read: back } = MADE;
+        let Machine { flops, bytes, step, fork, write: written, read: back, send, message } = MADE;
         let [flops, bytes, step, fork] = [flops, bytes, step, fork].map(long);
-        let long = Machine { flops, bytes, step, fork, write: long(written), read: long(back) };
+        let [send, message] = [send, message].map(long);
+        let (write_rate, read_rate) = (long(written), long(back));
+        let long =
+            Machine { flops, bytes, step, fork, write: write_rate, read: read_rate, send, message };
         for machine in [MADE, long] {
             write(&folder, &text(&machine, "a cpu", 2).unwrap()).unwrap();
             assert_eq!(read(&folder, "a cpu", 2), Ok(Some(machine)));
@@ -148,8 +161,8 @@ mod tests {
             old,
             &old[..60],
             "tonnage machine 0\nwhatever",
-            "{\"tonnage machine\": 4}",
-            "{\"tonnage machine\": 4, \"figures\": [1, 2], \"cpu\": null}",
+            "{\"tonnage machine\": 3}",
+            "{\"tonnage machine\": 5, \"figures\": [1, 2], \"cpu\": null}",
         ] {
             assert_eq!(parse(other, "c", 1), Ok(None), "{other}");
         }
@@ -179,7 +192,7 @@ mod tests {
             (String::new(), "no file of figures"),
             ("\u{0}\u{1}garbage".into(), "no file of figures"),
             ("[3]".into(), "no file of figures"),
-            ("{\"tonnage machine\": 3}".into(), "no file of figures: missing field `cpu`"),
+            ("{\"tonnage machine\": 4}".into(), "no file of figures: missing field `cpu`"),
             (with("flops", "\"many\""), "string \"many\""),
             (with("flops", "null"), "null"),
             (with("step", "-1"), "`step` is -1"),

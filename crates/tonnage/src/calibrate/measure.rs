@@ -3,7 +3,7 @@
 use std::io::{Read, Seek, Write};
 use std::time::Instant;
 
-use tonnage_core::Result;
+use tonnage_core::{Result, World};
 use tonnage_plan::Machine;
 
 use crate::{Tensor, function, make};
@@ -20,11 +20,36 @@ const SHARED: usize = 96;
 const STEPS: usize = 200;
 /// Of the file.
 const FILE: usize = 8 << 20;
+/// Of what goes to each other rank.
+const SENT: usize = 2 << 20;
 
-pub(super) fn machine() -> Result<Machine> {
+/// The figures of this machine; those of the network as `before` has them, where there are no other ranks to send to.
+pub(super) fn machine(world: &World, before: &Machine) -> Result<Machine> {
     let (write, read) = disk();
     let (flops, step) = (flops()?, step()?);
-    Ok(Machine { flops, bytes: bytes()?, step, fork: fork(flops, step)?, write, read })
+    let (bytes, fork) = (bytes()?, fork(flops, step)?);
+    let (send, message) = network(world, (before.send, before.message))?;
+    Ok(Machine { flops, bytes, step, fork, write, read, send, message })
+}
+
+/// Bytes that go to other ranks in a second, and seconds that a message takes: those of the slowest rank, so that all plan with the same.
+fn network(world: &World, before: (f64, f64)) -> Result<(f64, f64)> {
+    if world.size() == 1 {
+        return Ok(before);
+    }
+    let (engine, others) = (world.engine(), (world.size() - 1) as f64);
+    let exchange = |block: usize| {
+        let (from, mut to) = (vec![1; block * world.size()], vec![0; block * world.size()]);
+        best(|| engine.all_to_all("calibrate", &from, &mut to))
+    };
+    let (short, long) = (exchange(1)?, exchange(SENT)?);
+    let own = [(long - short).max(1e-9) / (SENT as f64 * others), short / others];
+    let all = world.gather("calibrate", bytemuck::bytes_of(&own));
+    let slowest = |at: usize| {
+        let of = |said: &Vec<u8>| said.get(8 * at..8 * at + 8)?.try_into().ok();
+        all.iter().filter_map(of).map(f64::from_le_bytes).fold(0.0, f64::max)
+    };
+    Ok((1.0 / slowest(0), slowest(1)))
 }
 
 /// The least time of some runs, in seconds; never nothing.
@@ -115,9 +140,11 @@ fn disk() -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn figures_are_those_of_some_machine() {
-        let machine = super::machine().unwrap();
+        let machine = super::machine(&World::alone(), &Machine::DEFAULT).unwrap();
         // From a slow board, in a debug build, to a machine of the far future.
         let between = |x: f64, low: f64, high: f64| x > low && x < high;
         assert!(between(machine.flops, 1e6, 1e15), "{machine:?}");
@@ -126,5 +153,7 @@ mod tests {
         assert!(between(machine.fork, 1e-9, 1e-1), "{machine:?}");
         assert!(between(machine.write, 1e4, 1e12), "{machine:?}");
         assert!(between(machine.read, 1e4, 1e13), "{machine:?}");
+        let network = (machine.send, machine.message);
+        assert_eq!(network, (Machine::DEFAULT.send, Machine::DEFAULT.message));
     }
 }

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use serde::Serialize;
-use tonnage_core::Result;
 use tonnage_core::error::bad_argument;
+use tonnage_core::{Result, World};
 use tonnage_plan::Machine;
 use tonnage_runtime::{Context, machine as in_use};
 
@@ -23,7 +23,7 @@ use crate::notices::{self, Notice};
 use crate::trace;
 
 /// Measures this machine, which takes less than a second and some 50 MiB, saves the figures for later processes, and
-/// uses them for plans under a budget from here on. Results never depend on them: they decide what is
+/// uses them for plans under a budget from here on; those of the network stay as they are. Results never depend on them: they decide what is
 /// recomputed, not what comes out.
 ///
 /// ```no_run
@@ -36,12 +36,19 @@ use crate::trace;
 /// Inside of a function that is traced, or where there is no memory for it. A cache folder that cannot be written
 /// is a notice: the figures are used all the same.
 pub fn calibrate() -> Result<Machine> {
+    calibrate_across(&World::alone())
+}
+
+/// The same on all ranks of a world, which call it together: what is sent between them is measured too, and all use the figures of the slowest network.
+///
+/// # Errors
+/// As [`calibrate`] has them, and where the network fails.
+pub fn calibrate_across(world: &World) -> Result<Machine> {
     if trace::current().is_some() {
         let help = "call it outside, once";
         return Err(bad_argument("calibrate", "called while a function is traced", help));
     }
-    Context::current().local::<Loaded>().0.get_or_init(|| ());
-    let machine = measure::machine()?;
+    let machine = measure::machine(world, &machine())?;
     in_use::set_machine(machine);
     if let Err(why) = file::store(&machine) {
         notices::give(&Notice::Calibration { why });

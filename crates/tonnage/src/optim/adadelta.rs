@@ -34,6 +34,10 @@ impl Rule for Adadelta {
         ByRows::Sums
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<()> {
         share("adadelta", "rho", self.rho)?;
         positive("adadelta", "epsilon", self.epsilon)

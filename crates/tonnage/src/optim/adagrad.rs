@@ -35,6 +35,10 @@ impl Rule for Adagrad {
         ByRows::Sums
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<()> {
         positive("adagrad", "start", self.start)?;
         positive("adagrad", "epsilon", self.epsilon)

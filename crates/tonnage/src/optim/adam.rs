@@ -78,6 +78,10 @@ impl Rule for Adam {
         ByRows::Sums
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<()> {
         self.check_as("adam")
     }

@@ -26,6 +26,10 @@ impl Rule for Adamax {
         ByRows::Sums
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<()> {
         self.0.check_as("adamax")
     }

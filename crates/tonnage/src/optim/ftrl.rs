@@ -43,6 +43,10 @@ impl Rule for Ftrl {
         ByRows::Sums
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<()> {
         if self.power > 0.0 || !self.power.is_finite() {
             let what = format!("the power of the rate is {}", self.power);

@@ -33,6 +33,10 @@ impl Rule for Lion {
         ByRows::Sums
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<()> {
         share("lion", "beta1", self.beta1)?;
         share("lion", "beta2", self.beta2)

@@ -10,6 +10,7 @@ mod adagrad;
 mod adam;
 mod adam8;
 mod adamax;
+mod blocks;
 mod ftrl;
 mod lion;
 mod nadam;
@@ -26,6 +27,7 @@ pub use adagrad::Adagrad;
 pub use adam::Adam;
 pub use adam8::Adam8Bit;
 pub use adamax::Adamax;
+pub(crate) use blocks::SummedGradient;
 pub use ftrl::Ftrl;
 pub use lion::Lion;
 pub use nadam::Nadam;
@@ -38,10 +40,10 @@ pub use sgd::Sgd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Bytes, DType, Result, Source};
+use tonnage_core::{Bytes, DType, Result, Source, World};
 
 use crate::ops::Elementwise;
-use crate::tape::{Gradient, clip_by_global_norm};
+use crate::tape::Gradient;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
 use state::{OptimizerState, Slots};
@@ -82,6 +84,23 @@ struct Decay {
     /// Whether it goes the gradient's way through the rule.
     in_gradient: bool,
     only: Box<dyn Fn(&Variable) -> bool + Send + Sync>,
+}
+
+/// What the step of one variable starts from, besides its gradient.
+#[derive(Clone, Copy)]
+struct OneStep<'a> {
+    variable: &'a Variable,
+    slots: &'a Slots,
+    rate: &'a Tensor,
+    number: &'a Tensor,
+    source: Source,
+}
+
+impl OneStep<'_> {
+    /// What is stepped: the copy in f32, where there is one.
+    fn stepped(&self) -> &Variable {
+        self.slots.master.as_ref().unwrap_or(self.variable)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -210,11 +229,21 @@ impl Optimizer {
         let source = Source::here();
         let variables: Vec<&Variable> = variables.into_iter().collect();
         self.check_step(&variables, gradients).map_err(|e| e.at(source))?;
-        source.stand_for(|| self.step(&variables, gradients, source)).map_err(|e| e.at(source))
+        let gradients: Vec<_> = gradients.iter().cloned().map(SummedGradient::Whole).collect();
+        let world = World::alone();
+        let step = || self.step(&variables, &gradients, &world, source);
+        source.stand_for(step).map_err(|e| e.at(source))
     }
 
-    fn step(&self, variables: &[&Variable], gradients: &[Gradient], source: Source) -> Result<()> {
-        let gradients = self.clipped(gradients)?;
+    /// One step from gradients of all ranks. Of variables with a [block](SummedGradient::Block), or with state in blocks, each rank steps its own.
+    fn step(
+        &self,
+        variables: &[&Variable],
+        gradients: &[SummedGradient],
+        world: &World,
+        source: Source,
+    ) -> Result<()> {
+        let gradients = self.clipped(gradients, world)?;
         let mut state = self.state();
         let before = state.steps(source)?.read()?.cast(DType::F64)?;
         let rate = match &self.schedule {
@@ -227,30 +256,26 @@ impl Optimizer {
                 continue;
             }
             let slots = self.slots(&mut state, variable, source)?;
-            self.step_one(variable, gradient, &slots, &rate, &number, source)?;
+            let step = OneStep { variable, slots: &slots, rate: &rate, number: &number, source };
+            match gradient.of_block(&slots, world)? {
+                Some((block, world)) => self.step_block(&step, block, &world)?,
+                None => self.step_one(&step, &gradient.whole(world)?)?,
+            }
         }
         state.steps(source)?.assign_add(&crate::make::full(1, DType::I64, ())?)
     }
 
     /// One variable's step. What was read is released before it is written, so that eager mode writes in place too.
-    fn step_one(
-        &self,
-        variable: &Variable,
-        gradient: &Gradient,
-        slots: &Slots,
-        rate: &Tensor,
-        number: &Tensor,
-        source: Source,
-    ) -> Result<()> {
+    fn step_one(&self, step: &OneStep<'_>, gradient: &Gradient) -> Result<()> {
+        let OneStep { variable, slots, source, .. } = *step;
         let dtype = computed_in(variable.ty().dtype);
-        let (rate, number) = (rate.cast(dtype)?, number.cast(dtype)?);
-        let stepped = slots.master.as_ref().unwrap_or(variable);
-        let decay = self.decay.as_ref().filter(|decay| (decay.only)(variable));
         let rows = match (gradient, self.rule.by_rows()) {
             (Gradient::Rows(rows), ByRows::Terms)
-                if decay.is_none() && slots.is_empty() && dtype == variable.ty().dtype =>
+                if self.decay_of(variable).is_none()
+                    && slots.is_empty()
+                    && dtype == variable.ty().dtype =>
             {
-                return variable.assign_sub(&rows.scale(&rate)?);
+                return variable.assign_sub(&rows.scale(&step.rate.cast(dtype)?)?);
             }
             (Gradient::Rows(rows), ByRows::Terms | ByRows::Sums) => rows.whole_sums(source)?,
             _ => None,
@@ -259,13 +284,32 @@ impl Optimizer {
             Some((indices, _)) => variable.read()?.gather(indices, 0),
             None => variable.read(),
         };
+        let write = |variable: &Variable, value: &Tensor| match &rows {
+            Some((indices, _)) => variable.assign_rows(indices, value),
+            None => variable.assign(value),
+        };
+        let gradient = match &rows {
+            Some((_, sums)) => sums.cast(dtype)?,
+            None => gradient.tensor()?.cast(dtype)?,
+        };
+        self.step_parts(step, gradient, &part, &write)?;
+        self.step_average(step, &Variable::read, &Variable::assign)
+    }
+
+    /// The step of what `part` reads of a variable and its state, and `write` writes.
+    fn step_parts(
+        &self,
+        step: &OneStep<'_>,
+        mut gradient: Tensor,
+        part: &dyn Fn(&Variable) -> Result<Tensor>,
+        write: &dyn Fn(&Variable, &Tensor) -> Result<()>,
+    ) -> Result<()> {
+        let OneStep { variable, slots, rate, number, .. } = *step;
+        let dtype = computed_in(variable.ty().dtype);
+        let (rate, number) = (rate.cast(dtype)?, number.cast(dtype)?);
         let next = {
-            let mut value = part(stepped)?.cast(dtype)?;
-            let mut gradient = match &rows {
-                Some((_, sums)) => sums.cast(dtype)?,
-                None => gradient.tensor()?.cast(dtype)?,
-            };
-            if let Some(decay) = decay {
+            let mut value = part(step.stepped())?.cast(dtype)?;
+            if let Some(decay) = self.decay_of(variable) {
                 match decay.in_gradient {
                     true => gradient = value.fma(decay.amount, &gradient)?,
                     false => value = value.mul(rate.mul(-decay.amount)?.add(1.0)?)?,
@@ -281,35 +325,30 @@ impl Optimizer {
             };
             self.rule.step(&now)?
         };
-        let write = |variable: &Variable, value: &Tensor| {
-            let value = value.cast(variable.ty().dtype)?;
-            match &rows {
-                Some((indices, _)) => variable.assign_rows(indices, &value),
-                None => variable.assign(&value),
-            }
-        };
+        let write = |to: &Variable, value: &Tensor| write(to, &value.cast(to.ty().dtype)?);
         write(variable, &next.value)?;
         if let Some(master) = &slots.master {
             write(master, &next.value)?;
         }
-        for (slot, value) in slots.rule_slots.iter().zip(&next.slots) {
-            write(slot, value)?;
-        }
-        if let (Some(average), Some(share)) = (&slots.average, self.averages) {
-            let value = stepped.read()?.cast(dtype)?;
-            average.assign(&rule::mean(&average.read()?, &value, share)?)?;
-        }
-        Ok(())
+        slots.rule_slots.iter().zip(&next.slots).try_for_each(|(slot, value)| write(slot, value))
     }
 
-    fn clipped(&self, gradients: &[Gradient]) -> Result<Vec<Gradient>> {
-        let each = |f: &dyn Fn(&Gradient) -> Result<Gradient>| gradients.iter().map(f).collect();
-        match self.clip {
-            None => Ok(gradients.to_vec()),
-            Some(Clip::Value(most)) => each(&|g| g.clip_by_value(-most, most)),
-            Some(Clip::Norm(most)) => each(&|g| g.clip_by_norm(most)),
-            Some(Clip::GlobalNorm(most)) => Ok(clip_by_global_norm(gradients, most)?.0),
-        }
+    /// The running mean of a variable that was stepped.
+    fn step_average(
+        &self,
+        step: &OneStep<'_>,
+        read: &dyn Fn(&Variable) -> Result<Tensor>,
+        write: &dyn Fn(&Variable, &Tensor) -> Result<()>,
+    ) -> Result<()> {
+        let (Some(average), Some(share)) = (&step.slots.average, self.averages) else {
+            return Ok(());
+        };
+        let value = read(step.stepped())?.cast(computed_in(step.variable.ty().dtype))?;
+        write(average, &rule::mean(&read(average)?, &value, share)?)
+    }
+
+    fn decay_of(&self, variable: &Variable) -> Option<&Decay> {
+        self.decay.as_ref().filter(|decay| (decay.only)(variable))
     }
 
     /// Steps that were made.

@@ -39,6 +39,10 @@ impl Rule for Nadam {
         ByRows::Never
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<()> {
         self.0.check_as("nadam")
     }

@@ -42,6 +42,10 @@ impl Rule for RmsProp {
         ByRows::Sums
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<()> {
         share("rmsprop", "rho", self.rho)?;
         share("rmsprop", "momentum", self.momentum)?;

@@ -39,6 +39,12 @@ pub trait Rule: Send + Sync {
     /// What it makes of a gradient that is a few rows.
     fn by_rows(&self) -> ByRows;
 
+    /// Whether each element of the variable, and of slots that have its shape, becomes what it does whatever the other elements are; and slots of another shape whatever
+    /// all of them are. Ranks can then step a block of elements each.
+    fn is_elementwise(&self) -> bool {
+        false
+    }
+
     /// Refuses numbers that make no sense.
     fn check(&self) -> Result<()>;
 

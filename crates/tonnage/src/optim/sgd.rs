@@ -27,6 +27,10 @@ impl Rule for Sgd {
         if self.momentum == 0.0 { ByRows::Terms } else { ByRows::Sums }
     }
 
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<()> {
         share("sgd", "momentum", self.momentum)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tonnage_core::{Result, Scalar, Shape, Source, TensorType};
+use tonnage_core::{Result, Scalar, Shape, Source, TensorType, World};
 
 use super::{Optimizer, Slot, computed_in};
 use crate::make;
@@ -36,7 +36,12 @@ impl Slots {
         self.all().next().is_none()
     }
 
-    fn all(&self) -> impl Iterator<Item = &Variable> {
+    /// The ranks that hold blocks of it, or may.
+    pub fn world(&self) -> Option<World> {
+        self.all().find_map(|slot| slot.blocks()).map(|blocks| blocks.world)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Variable> {
         self.rule_slots.iter().chain(&self.master).chain(&self.average)
     }
 }

@@ -121,16 +121,22 @@ impl Gradient {
 }
 
 /// `most / max(norm, most)`: 1 for what is small enough.
-fn shrink(norm: &Tensor, most: f64) -> Result<Tensor> {
+pub(crate) fn shrink(norm: &Tensor, most: f64) -> Result<Tensor> {
     norm.maximum(most)?.reciprocal()?.mul(most)
 }
 
 /// The norm of all gradients together.
 #[track_caller]
 pub fn global_norm<'g>(gradients: impl IntoIterator<Item = &'g Gradient>) -> Result<Tensor> {
+    let connected = gradients.into_iter().filter(|gradient| !gradient.is_unconnected());
+    norm_of(connected.map(Gradient::square_sum))
+}
+
+/// The norm of all gradients together, of which these are the sums of squares, one after another.
+pub(crate) fn norm_of(squares: impl Iterator<Item = Result<Tensor>>) -> Result<Tensor> {
     let mut total: Option<Tensor> = None;
-    for gradient in gradients.into_iter().filter(|g| !g.is_unconnected()) {
-        let own = gradient.square_sum()?;
+    for own in squares {
+        let own = own?;
         total = Some(match total {
             Some(total) => (total + own)?,
             None => own,

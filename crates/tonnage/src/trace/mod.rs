@@ -49,6 +49,8 @@ pub(crate) struct TraceState {
     by_id: HashMap<u64, usize>,
     /// Variables that are used, in the order of their first use.
     pub variables: Vec<UsedVariable>,
+    /// What was gathered of variables that ranks hold in blocks: the variable of the own block, its value then, and the whole.
+    gathered: Vec<(Variable, Option<ValueId>, Value)>,
     /// Random ops so far.
     random: u32,
     /// What nodes that are added now wait for, besides what they read.
@@ -155,6 +157,7 @@ impl Trace {
             captured: Vec::new(),
             by_id: HashMap::new(),
             variables: Vec::new(),
+            gathered: Vec::new(),
             random: 0,
             waits_for: Vec::new(),
             waiting: HashMap::new(),
@@ -294,6 +297,30 @@ impl Trace {
         let value = state.variables[at].now.clone();
         drop(state);
         Ok(Tensor::from_symbol(value, self.clone()))
+    }
+
+    /// What `gather` makes of the value of a variable, which is a block; once for each value. A body or branch that has not written it uses what is
+    /// gathered around it.
+    pub fn read_gathered(
+        &self,
+        own: &Variable,
+        gather: impl FnOnce(&Trace, Tensor) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        let writes = self.state().variables.iter().any(|u| u.written && u.variable.same(own));
+        if let Some(parent) = self.0.parent.as_ref().filter(|_| self.0.is_region && !writes) {
+            return parent.read_gathered(own, gather);
+        }
+        let block = self.read(own)?;
+        let now = self.value(&block, "read")?.id();
+        let is_it = |(of, then, _): &&(Variable, _, _)| of.same(own) && *then == now;
+        let found = self.state().gathered.iter().find(is_it).map(|(.., whole)| whole.clone());
+        if let Some(whole) = found {
+            return Ok(Tensor::from_symbol(whole, self.clone()));
+        }
+        let made = gather(self, block)?;
+        let whole = self.value(&made, "read")?;
+        self.state().gathered.push((own.clone(), now, whole));
+        Ok(made)
     }
 
     /// A variable's value from now on.

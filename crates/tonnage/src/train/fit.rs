@@ -3,28 +3,21 @@
 use std::sync::Arc;
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Bytes, Result, Source, World};
+use tonnage_core::{Bytes, Error, Result, Source, World};
 use tonnage_plan::Plan;
 
 use super::callback::{Callback, Go, Progress};
 use super::checkpoint::{Checkpoints, Position};
 use super::run;
+use super::sharding::{ShardedPlan, Sharding, Shards};
 use super::step::{Batch, TrainStep};
-use super::sums::{GradientSums, Pieces};
+use super::sums::GradientSums;
 use crate::data::{Dataset, Feed, Share, total};
-use crate::function::{Function, function};
+use crate::function::Function;
 use crate::nn::Layer;
 use crate::optim::{LossScale, Optimizer};
 use crate::tensor::Tensor;
 use crate::tree::Tree;
-
-/// What a program of a step is called with: a batch, and what the parts before it gave.
-type All = (Batch, Vec<Pieces>);
-
-type StepClosure<'s> = Box<dyn Fn(All) -> Result<(Tensor, Pieces)> + 's>;
-
-/// A program of a step: its loss, and what it gives to the last part.
-type StepFunction<'s> = Function<All, (Tensor, Pieces), StepClosure<'s>>;
 
 /// What training came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +32,12 @@ pub struct History {
     pub predicted: Bytes,
     /// The most that a step was seen to take; nothing where there was none.
     pub measured: Bytes,
+    /// What ranks hold in blocks.
+    pub sharding: Sharding,
+    /// Bytes that this rank was to send to others in each step; of ranks that send different amounts, the most.
+    pub predicted_sent: Bytes,
+    /// Bytes that the programs of all steps sent.
+    pub sent: Bytes,
     /// What the data hold at most beside it: the order of rows, or all that the steps of a pipeline hold back.
     pub data: Bytes,
     /// Time in steps.
@@ -80,6 +79,7 @@ pub struct Fit {
     pub(super) every: u64,
     pub(super) resume: bool,
     pub(super) world: World,
+    pub(super) sharding: Option<Sharding>,
 }
 
 impl Fit {
@@ -99,6 +99,7 @@ impl Fit {
             every: 0,
             resume: false,
             world: World::alone(),
+            sharding: None,
         }
     }
 
@@ -169,6 +170,13 @@ impl Fit {
         Fit { world: world.clone(), ..self }
     }
 
+    /// Ranks hold that much in blocks, whatever the budget; without this a [budget](Fit::budget) chooses, and without a budget each rank holds all. Bits are the same
+    /// either way. Where ranks hold blocks, reading a variable is an op that all of them run.
+    #[must_use]
+    pub fn shard(self, sharding: Sharding) -> Fit {
+        Fit { sharding: Some(sharding), ..self }
+    }
+
     /// What a step will take, with all that it holds: known before anything runs. Where a step is made of several batches, that is the plan of the
     /// one that takes most: the last, which makes the update and holds what the others left, or one before it with what waits beside it.
     ///
@@ -184,6 +192,40 @@ impl Fit {
     ) -> Result<Arc<Plan>> {
         let step = self.step(model, optimizer, &loss, Source::here());
         self.largest(&step, data).map(|(_, _, plan)| plan)
+    }
+
+    /// What each [sharding](Sharding) takes of a rank: memory, traffic and time, also for [ranks that are not there](World::on_paper). Within the
+    /// budget, where there is one. Runs nothing.
+    ///
+    /// ```
+    /// use tonnage::data::Dataset;
+    /// use tonnage::nn::Dense;
+    /// use tonnage::optim::Optimizer;
+    /// use tonnage::train::{Fit, Sharding};
+    /// use tonnage::world::World;
+    /// use tonnage::{Elementwise, Tensor, zeros};
+    /// let data = Dataset::of((zeros([64, 256])?, zeros([64, 256])?))?;
+    /// let loss = |said: &Tensor, truth: &Tensor| said.squared_difference(truth);
+    /// let fit = Fit::new(1, 8).across(&World::on_paper(8));
+    /// let plans = fit.shardings(&Dense::new(256), &Optimizer::adam(0.01), &data, loss)?;
+    /// assert_eq!(plans.len(), 4);
+    /// assert!(plans.iter().all(|plan| plan.fits));
+    /// assert!(plans[3].sharding == Sharding::Weights && plans[3].peak < plans[0].peak);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Where the data do not fill a step, or the model cannot be traced.
+    #[track_caller]
+    pub fn shardings<M: Layer>(
+        &self,
+        model: &M,
+        optimizer: &Optimizer,
+        data: &impl Feed,
+        loss: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+    ) -> Result<Vec<ShardedPlan>> {
+        let step = self.step(model, optimizer, &loss, Source::here());
+        self.sharded_plans(&step, data)
     }
 
     /// What less memory than that would cost: see [`Function::prices`].
@@ -266,7 +308,7 @@ impl Fit {
         self.budget
     }
 
-    fn step<'a, M, L>(
+    pub(super) fn step<'a, M, L>(
         &'a self,
         model: &'a M,
         optimizer: &'a Optimizer,
@@ -275,7 +317,8 @@ impl Fit {
     ) -> TrainStep<'a, M, L> {
         let sums = GradientSums::new(self.parts, self.world.clone(), source);
         let (scale, parts) = (self.scale.as_ref(), self.parts);
-        TrainStep { model, optimizer, loss, scale, parts, source, sums }
+        let shards = Shards::new(self.world.clone());
+        TrainStep { model, optimizer, loss, scale, parts, source, sums, shards }
     }
 
     /// A function within the budget, less what others hold.
@@ -290,51 +333,32 @@ impl Fit {
         }
     }
 
-    /// The program of a step that takes most, with what it is called with, and its plan. That of the parts before the last is given what waits beside them, so that
-    /// its plan says what is held in all.
-    fn largest<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
-        &self,
-        step: &'s TrainStep<'_, M, L>,
-        data: &dyn Feed,
-    ) -> Result<(StepFunction<'s>, All, Arc<Plan>)> {
-        let (batch, held) = self.look(data)?;
-        step.build(&batch)?;
-        if self.parts > 1 {
-            // Tracing a part tells what it gives to the last.
-            function(|batch| step.part(batch)).concrete(&batch)?;
-        }
-        let made = |program: StepFunction<'s>, given: usize| -> Result<_> {
-            let all = (batch.share(), step.sums.foreseen(given));
-            let plan = program.plan(&all)?;
-            Ok((program, all, plan))
-        };
-        let last: StepClosure<'s> = Box::new(|all| Ok((step.last(all)?, Pieces::new())));
-        let last = made(self.limited(function(last), held)?, self.parts - 1)?;
-        if self.parts == 1 {
-            return Ok(last);
-        }
-        let part: StepClosure<'s> = Box::new(|(batch, _)| step.part(batch));
-        let part = made(self.limited(function(part), held)?.settled(), self.parts - 2)?;
-        Ok(if part.2.peak() > last.2.peak() { part } else { last })
-    }
-
     /// A batch to plan with, and what the data hold beside it.
     pub(super) fn look(&self, data: &dyn Feed) -> Result<(Batch, Bytes)> {
-        let wrong = || {
-            let batches = match self.batches_of_step() {
-                1 => format!("batches of {}", self.batch),
-                parts => format!("{parts} batches of {}", self.batch),
-            };
-            let what = match data.batch_count(1) {
-                Some(rows) => format!("{batches} of {rows} rows"),
-                None => format!("{batches} of a pipeline that gives nothing"),
-            };
-            bad_argument("fit", what, "use batches of at least 1 and at most all rows")
-        };
-        if self.batch == 0 || self.steps_of_epoch(data) == Some(0) {
-            return Err(wrong());
+        if self.batch == 0 || data.batch_count(self.batch) == Some(0) {
+            return Err(self.too_few(data));
         }
         let (first, holds) = data.look(self.batch)?;
-        Ok((first.ok_or_else(wrong)?, total(&holds)))
+        Ok((first.ok_or_else(|| self.too_few(data))?, total(&holds)))
+    }
+
+    /// Refuses data that do not fill a step.
+    pub(super) fn check_steps(&self, data: &dyn Feed) -> Result<()> {
+        match self.batch == 0 || self.steps_of_epoch(data) == Some(0) {
+            true => Err(self.too_few(data)),
+            false => Ok(()),
+        }
+    }
+
+    fn too_few(&self, data: &dyn Feed) -> Error {
+        let batches = match self.batches_of_step() {
+            1 => format!("batches of {}", self.batch),
+            parts => format!("{parts} batches of {}", self.batch),
+        };
+        let what = match data.batch_count(1) {
+            Some(rows) => format!("{batches} of {rows} rows"),
+            None => format!("{batches} of a pipeline that gives nothing"),
+        };
+        bad_argument("fit", what, "use batches of at least 1 and at most all rows")
     }
 }

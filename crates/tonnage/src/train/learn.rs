@@ -25,6 +25,15 @@ type LastBatch = (Batch, Vec<Pieces>);
 /// The program of the last batch of a step, or of its only one, and of the update.
 type LastFunction<'s> = Function<LastBatch, Tensor, Closure<'s, LastBatch, Tensor>>;
 
+/// What a step of one rank takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StepFigures {
+    pub peak: Bytes,
+    /// Bytes that go to other ranks.
+    pub sent: Bytes,
+    pub seconds: f64,
+}
+
 /// The programs that steps are made with.
 pub(super) struct StepPrograms<'s, M, L> {
     step: &'s TrainStep<'s, M, L>,
@@ -55,14 +64,26 @@ impl<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> StepPrograms<'s, M
         Ok(StepPrograms { step, part, last, usual: types(first) })
     }
 
+    /// Traces a step of batches like the first, and plans nothing: then it is known which gradients are rows, and all state is there.
+    pub fn trace(&self, first: &Batch) -> Result<()> {
+        let all = (first.share(), self.step.sums.foreseen(self.step.parts - 1));
+        self.last.concrete(&all).map(|_| ())
+    }
+
     /// What a step of batches like the first takes: refused here where the budget is too small, and nothing has run.
-    pub fn predict(&self, first: &Batch) -> Result<Bytes> {
+    pub fn figures(&self, first: &Batch) -> Result<StepFigures> {
         let (sums, parts) = (&self.step.sums, self.step.parts);
-        let peak = self.last.plan(&(first.share(), sums.foreseen(parts - 1)))?.peak();
-        match parts > 1 {
-            true => Ok(peak.max(self.part.plan(first)?.peak() + sums.waiting()?)),
-            false => Ok(peak),
+        let machine = crate::calibrate::machine();
+        let last = self.last.plan(&(first.share(), sums.foreseen(parts - 1)))?;
+        let mut figures =
+            StepFigures { peak: last.peak(), sent: last.sent(), seconds: last.seconds(&machine) };
+        if parts > 1 {
+            let (part, before) = (self.part.plan(first)?, parts - 1);
+            figures.peak = figures.peak.max(part.peak() + sums.waiting()?);
+            figures.sent += Bytes::new(part.sent().get().saturating_mul(before as u64));
+            figures.seconds += part.seconds(&machine) * before as f64;
         }
+        Ok(figures)
     }
 
     /// What the step of batches like the first is, as text: the same on all ranks of a job.
@@ -121,11 +142,13 @@ impl<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> StepPrograms<'s, M
                 let peak = self.peak_of(&batch, &given, is_last)?;
                 history.predicted = history.predicted.max(peak);
             }
+            let before = self.step.shards.world.engine().sent();
             let (loss, seen) = match is_last {
                 true => self.learn_last(batch, std::mem::take(&mut given), number)?,
                 false => self.learn_part(batch, &mut given, number)?,
             };
             history.measured = history.measured.max(seen);
+            history.sent += Bytes::new(self.step.shards.world.engine().sent() - before);
             sum += loss.cast(DType::F64)?.scalar::<f64>()?;
         }
         Ok(Some(sum))

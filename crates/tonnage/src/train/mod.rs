@@ -3,12 +3,14 @@
 mod agree;
 mod callback;
 mod checkpoint;
+mod choose;
 mod evaluate;
 mod fit;
 mod learn;
 mod load;
 mod ranks;
 mod run;
+mod sharding;
 mod step;
 mod sums;
 
@@ -17,3 +19,4 @@ pub use checkpoint::{Checkpoints, Position, Which};
 pub use evaluate::{Evaluation, evaluate, mean_loss, predictor};
 pub use fit::{Fit, History};
 pub use load::{Loaded, Loading, load, load_weights, save_weights};
+pub use sharding::{ShardedPlan, Sharding};

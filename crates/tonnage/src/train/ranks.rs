@@ -4,7 +4,9 @@ use std::sync::PoisonError;
 
 use tonnage_core::{Dim, Result};
 
+use super::sharding::Shards;
 use super::sums::{GradientSum, GradientSums, touch, touched_rows};
+use crate::optim::SummedGradient;
 use crate::tape::{Gradient, IndexedSlices};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -12,16 +14,28 @@ use crate::variable::Variable;
 impl GradientSums {
     /// The sums over all ranks of what each has. The last variable comes first, as the backward pass comes to its gradient first: each sum is made,
     /// and applied, as soon as it can be.
-    pub fn over_ranks(&self, variables: &[Variable], own: Vec<Gradient>) -> Result<Vec<Gradient>> {
+    pub fn over_ranks(
+        &self,
+        variables: &[Variable],
+        own: Vec<Gradient>,
+        shards: &Shards,
+    ) -> Result<Vec<SummedGradient>> {
         if self.world.size() == 1 {
-            return Ok(own);
+            return Ok(own.into_iter().map(SummedGradient::Whole).collect());
         }
         let mut sums = Vec::with_capacity(own.len());
         for (i, (variable, own)) in variables.iter().zip(own).enumerate().rev() {
             sums.push(match own {
-                Gradient::Unconnected => Gradient::Unconnected,
-                Gradient::Dense(own) => Gradient::Dense(own.all_reduce(&self.world)?),
-                Gradient::Rows(rows) => self.rows_of_ranks(i, variable, &rows)?,
+                Gradient::Dense(own) if shards.cuts_gradient(i) => {
+                    SummedGradient::Block(own.reduce_blocks(&self.world)?, variable.ty().shape)
+                }
+                Gradient::Unconnected => SummedGradient::Whole(Gradient::Unconnected),
+                Gradient::Dense(own) => {
+                    SummedGradient::Whole(Gradient::Dense(own.all_reduce(&self.world)?))
+                }
+                Gradient::Rows(rows) => {
+                    SummedGradient::Whole(self.rows_of_ranks(i, variable, &rows)?)
+                }
             });
         }
         sums.reverse();

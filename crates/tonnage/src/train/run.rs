@@ -8,6 +8,7 @@ use tonnage_runtime::random;
 use super::agree;
 use super::callback::{Callback, Epoch, Go, Progress};
 use super::checkpoint::{Checkpoints, Position};
+use super::choose::Withdraw;
 use super::evaluate::{Judge, judge, mean_of};
 use super::fit::{Fit, History};
 use super::learn::StepPrograms;
@@ -25,8 +26,14 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     data: &dyn Feed,
     after: &mut impl Callback,
 ) -> Result<History> {
+    if fit.world.size() > 1 {
+        // Ranks that are there on paper alone say so here.
+        fit.world.engine().barrier("fit")?;
+    }
+    let _withdraw = Withdraw(step);
     let run = agree::on_errors(&fit.world, TrainRun::begin(fit, step, data, after))?;
-    let (run, plan) = run;
+    let (mut run, plan) = run;
+    agree::on_errors(&fit.world, run.restore(step))?;
     agree::on_start(fit, &plan, run.history.position)?;
     let ended = run.finish_run();
     match ended {
@@ -56,7 +63,7 @@ struct TrainRun<'a, M, L, C> {
 }
 
 impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> TrainRun<'a, M, L, C> {
-    /// Plans the steps, and goes on from the last checkpoint where that was asked for. The plan as text, for ranks to compare.
+    /// Plans the steps; the plan as text, for ranks to compare.
     fn begin(
         fit: &'a Fit,
         step: &'a TrainStep<'_, M, L>,
@@ -66,37 +73,55 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
         if let Some(checkpoints) = fit.checkpoints.as_ref().filter(|_| fit.world.rank() == 0) {
             checkpoints.lock()?;
         }
+        fit.check_steps(data)?;
         let (first, of_data) = fit.look(data)?;
-        let programs = StepPrograms::new(fit, step, &first, of_data)?;
-        let judge = judge(step.model, step.loss);
         // The plan builds the model: everything that a checkpoint holds is there after it.
-        let predicted = programs.predict(&first)?;
+        let (programs, figures) = fit.quickest(step, &first, of_data)?;
+        let judge = judge(step.model, step.loss);
         let plan = match fit.world.size() {
             1 => String::new(),
             _ => programs.text(&first)?,
         };
-        let named = step.named();
-        let saved = match (fit.resume, &fit.checkpoints) {
-            (true, Some(checkpoints)) => checkpoints.restore(&named)?,
-            _ => None,
-        };
-        if fit.parts > 1 {
-            step.write_out()?;
-        }
         drop(first);
         let history = History {
             losses: Vec::new(),
-            position: saved.unwrap_or(Position { step: 0, epoch: 0, batch: 0 }),
+            position: Position { step: 0, epoch: 0, batch: 0 },
             steps: 0,
-            predicted,
+            predicted: figures.peak,
             measured: Bytes::ZERO,
+            sharding: step.shards.now(),
+            predicted_sent: figures.sent,
+            sent: Bytes::ZERO,
             data: of_data,
             seconds: 0.0,
         };
-        let steps = fit.steps_of(data);
-        let run =
-            TrainRun { fit, data, programs, judge, after, named, saved, steps, rows: 0, history };
+        let (named, steps) = (step.named(), fit.steps_of(data));
+        let run = TrainRun {
+            fit,
+            data,
+            programs,
+            judge,
+            after,
+            named,
+            saved: None,
+            steps,
+            rows: 0,
+            history,
+        };
         Ok((run, plan))
+    }
+
+    /// Keeps the blocks of this rank alone, where ranks hold some, and goes on from the last checkpoint where that was asked for.
+    fn restore(&mut self, step: &TrainStep<'_, M, L>) -> Result<()> {
+        step.cut()?;
+        if let (true, Some(checkpoints)) = (self.fit.resume, &self.fit.checkpoints) {
+            self.saved = checkpoints.restore(&self.named)?;
+        }
+        self.history.position = self.saved.unwrap_or(self.history.position);
+        match self.fit.parts > 1 {
+            true => step.write_out(),
+            false => Ok(()),
+        }
     }
 
     /// All steps that are left.
@@ -108,9 +133,25 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
         self.end()
     }
 
-    /// The checkpoints that this rank saves: rank 0 saves for all, as all have the same.
-    fn checkpoints(&self) -> Option<&'a Checkpoints> {
-        self.fit.checkpoints.as_ref().filter(|_| self.fit.world.rank() == 0)
+    /// Saves a checkpoint, at a score where there is one. Rank 0 saves for all: what ranks hold in blocks they gather for it, and otherwise all have the same.
+    fn save(&mut self, checkpoints: &Checkpoints, score: Option<f64>) -> Result<()> {
+        let saves = self.fit.world.rank() == 0;
+        let mut values = Vec::new();
+        for (name, variable) in &self.named {
+            let value = match variable.is_cut() {
+                true => Variable::whole(variable)?,
+                false => variable.clone(),
+            };
+            if saves {
+                values.push((name.clone(), value));
+            }
+        }
+        let position = self.history.position;
+        if saves {
+            checkpoints.save_scored(&values, position, score)?;
+        }
+        self.saved = Some(position);
+        Ok(())
     }
 
     /// What becomes of training on all ranks: it ends where one of them says so.
@@ -229,34 +270,31 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     /// Saves a checkpoint where one is due after so many steps.
     fn save_after_step(&mut self) -> Result<()> {
         let (every, position) = (self.fit.every, self.history.position);
-        if let Some(checkpoints) = self.checkpoints()
-            && every > 0
-            && position.step.is_multiple_of(every)
-        {
-            checkpoints.save(&self.named, position)?;
-            self.saved = Some(position);
+        match &self.fit.checkpoints {
+            Some(checkpoints) if every > 0 && position.step.is_multiple_of(every) => {
+                self.save(checkpoints, None)
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Saves a checkpoint where one is due after every epoch.
     fn save_after_epoch(&mut self, epoch: &Epoch) -> Result<()> {
-        if let Some(checkpoints) = self.checkpoints()
-            && (self.fit.every == 0 || checkpoints.keeps_best())
-        {
-            checkpoints.save_scored(&self.named, epoch.position, Some(epoch.score()))?;
-            self.saved = Some(epoch.position);
+        match &self.fit.checkpoints {
+            Some(checkpoints) if self.fit.every == 0 || checkpoints.keeps_best() => {
+                self.save(checkpoints, Some(epoch.score()))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Saves where training ended, unless that was saved already.
-    fn end(self) -> Result<History> {
+    fn end(mut self) -> Result<History> {
         let position = self.history.position;
-        if let Some(checkpoints) = self.checkpoints()
+        if let Some(checkpoints) = &self.fit.checkpoints
             && self.saved != Some(position)
         {
-            checkpoints.save(&self.named, position)?;
+            self.save(checkpoints, None)?;
         }
         Ok(self.history)
     }

@@ -6,12 +6,13 @@ use tonnage_core::error::bad_argument;
 use tonnage_core::{Error, ErrorKind, Result, Source};
 
 use super::checkpoint::of_model;
+use super::sharding::{Sharding, Shards};
 use super::sums::{GradientSums, Pieces};
 use crate::function::function;
 use crate::make;
 use crate::nn::{Layer, Mode};
 use crate::ops::Elementwise;
-use crate::optim::{LossScale, Optimizer};
+use crate::optim::{LossScale, Optimizer, SummedGradient};
 use crate::tape::{Gradient, GradientTape, finite};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
@@ -33,6 +34,8 @@ pub(super) struct TrainStep<'a, M, L> {
     pub source: Source,
     /// Sums of gradients, where there are several parts.
     pub sums: GradientSums,
+    /// What ranks hold in blocks.
+    pub shards: Shards,
 }
 
 impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
@@ -58,11 +61,33 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
                 return Ok(loss);
             }
             let means = self.sums.mean(&variables, &gradients, &given)?;
-            let means = self.sums.over_ranks(&variables, means)?;
-            self.apply(&variables, &means)?;
+            self.shards.see(&variables, &means);
+            let means = self.sums.over_ranks(&variables, means, &self.shards)?;
+            match self.scale {
+                Some(scale) => self.apply_scaled(scale, &variables, means)?,
+                None => {
+                    let world = &self.shards.world;
+                    self.optimizer.apply_summed(&variables, &means, world, self.source)?;
+                }
+            }
             self.sums.clear()?;
             Ok(loss)
         })
+    }
+
+    /// The shardings that a step may have.
+    pub fn shardings(&self) -> Vec<Sharding> {
+        self.shards.all(&self.model.trainable(), self.optimizer, self.scale.is_some())
+    }
+
+    /// What is traced from here on is sharded so. Something was traced before, so that gradients and state are known.
+    pub fn propose(&self, sharding: Sharding) {
+        self.shards.propose(sharding, &self.model.trainable(), self.optimizer);
+    }
+
+    /// Keeps the blocks of this rank alone, of what was proposed.
+    pub fn cut(&self) -> Result<()> {
+        self.shards.cut(&self.model.trainable(), self.optimizer)
     }
 
     /// Gives parameters that are still recipes their bytes. A part of a step only reads them, and would have two plans: one before the
@@ -70,9 +95,9 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
     pub fn write_out(&self) -> Result<()> {
         let zeros = |variable: &Variable| make::zeros_of(&variable.ty(), self.source);
         let all = self.model.trainable();
-        all.iter().try_for_each(|variable| match variable.read()?.is_recipe() {
-            _ if variable.is_in_files() => Ok(()),
-            true => variable.assign_add(&zeros(variable)?),
+        all.iter().try_for_each(|variable| match variable.is_in_files() || variable.is_cut() {
+            true => Ok(()),
+            false if variable.read()?.is_recipe() => variable.assign_add(&zeros(variable)?),
             false => Ok(()),
         })
     }
@@ -102,6 +127,18 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
         }
     }
 
+    /// Gradients of a scaled loss are whole on all ranks, which come to the same answer.
+    fn apply_scaled(
+        &self,
+        scale: &LossScale,
+        variables: &[Variable],
+        gradients: Vec<SummedGradient>,
+    ) -> Result<()> {
+        let whole = gradients.into_iter().map(|gradient| gradient.whole(&self.shards.world));
+        let whole = whole.collect::<Result<Vec<Gradient>>>()?;
+        scale.apply(self.optimizer, variables, &whole).map(|_| ())
+    }
+
     fn apply(&self, variables: &[Variable], gradients: &[Gradient]) -> Result<()> {
         match self.scale {
             Some(scale) => scale.apply(self.optimizer, variables, gradients).map(|_| ()),
@@ -129,11 +166,18 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
         let (x, y) = batch;
         let given = [("what goes in", &x), ("what should come out", &y)];
         let given = given.into_iter().find(|(_, tensor)| is_bad(tensor));
-        let own = || self.named().into_iter().find(|(_, v)| v.read().is_ok_and(|v| is_bad(&v)));
+        // This rank alone is here: of what ranks hold in blocks it sees its own.
+        let own = |variable: &Variable| match variable.blocks() {
+            Some(blocks) => blocks.own.read(),
+            None => variable.read(),
+        };
+        let own = || self.named().into_iter().find(|(_, v)| own(v).is_ok_and(|v| is_bad(&v)));
         let which = if let Some((name, tensor)) = given {
             format!("{name}, {}, is not finite", tensor.ty())
         } else if let Some((name, _)) = own() {
             format!("`{name}` is not finite since the step before")
+        } else if self.model.trainable().iter().any(Variable::is_cut) {
+            "it is not recomputed, since ranks hold blocks of the parameters".into()
         } else {
             let recompute = || -> Result<()> {
                 let _tape = GradientTape::new();

@@ -166,10 +166,11 @@ impl Variable {
         variable
     }
 
-    fn named(name: String, ty: TensorType, role: Role, made: Source) -> Variable {
+    pub(super) fn named(name: String, ty: TensorType, role: Role, made: Source) -> Variable {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (state, path) = (Mutex::new(VariableState::Waiting), OnceLock::new());
+        let blocks = Mutex::default();
         let in_files = files::is_wanted(&ty);
         let registry = Registry::current();
         let variable = Variable(Arc::new(VariableInner {
@@ -181,6 +182,7 @@ impl Variable {
             role,
             in_files,
             registry,
+            blocks,
             state,
         }));
         variable.0.registry.list(&variable);

@@ -6,6 +6,8 @@
 //!
 //! Decision: `docs/decisions/regions-write-nothing.md`.
 
+mod blocks;
+mod call;
 mod files;
 mod initial;
 mod locked;
@@ -18,14 +20,16 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, ErrorKind, Kind, Mark, OpDef, Result, Source, TensorType};
 use tonnage_ops::{math, state};
 use tonnage_runtime::eager::{self, Arg};
-use tonnage_runtime::placement::{follows, in_scope};
-use tonnage_runtime::{Array, Ledger, Owner};
+use tonnage_runtime::placement::in_scope;
+use tonnage_runtime::{Array, Owner};
 
 use crate::delta::{Delta, DeltaParts};
 use crate::dispatch::{self, OpContext, TensorArg};
 use crate::tape;
 use crate::tensor::{Tensor, next_id};
 use crate::trace;
+pub(crate) use blocks::Blocks;
+pub(crate) use call::Foreseen;
 pub(crate) use files::{held_in_files, store_outputs};
 pub use files::{keep_in_files, variables_in_files};
 pub(crate) use initial::InitialValue;
@@ -57,6 +61,8 @@ struct VariableInner {
     in_files: bool,
     /// Where it is listed while it lives.
     registry: Arc<registry::Registry>,
+    /// The blocks that ranks hold of it, or may hold.
+    blocks: Mutex<Option<Blocks>>,
     state: Mutex<VariableState>,
 }
 
@@ -93,26 +99,12 @@ enum VariableState {
     Refused(tonnage_core::Error),
     /// Its value, and its identity, by which tapes know it.
     Holds(Array, u64),
+    /// It is a block of another that is not cut yet: plans are made for it.
+    Proposed,
+    /// Each rank holds a block of it.
+    Cut,
     /// Its container is closed.
     Closed,
-}
-
-/// How a variable will lie in a planned call.
-pub(crate) enum Foreseen {
-    /// As it lies now.
-    AsIs(Array),
-    /// In bytes of its own that do not exist yet.
-    Copy(TensorType),
-}
-
-impl Foreseen {
-    /// The array, where there is one.
-    pub fn array(&self) -> Option<Array> {
-        match self {
-            Foreseen::AsIs(array) => Some(array.clone()),
-            Foreseen::Copy(_) => None,
-        }
-    }
 }
 
 impl Variable {
@@ -159,13 +151,15 @@ impl Variable {
     /// Whether it has a value.
     pub fn is_initialized(&self) -> bool {
         // What a call holds has a value.
-        self.try_state()
-            .is_none_or(|s| matches!(*s, VariableState::Holds(..) | VariableState::Pending(_)))
+        self.try_state().is_none_or(|s| {
+            matches!(*s, VariableState::Holds(..) | VariableState::Pending(_) | VariableState::Cut)
+        })
     }
 
-    /// What its bytes take; nothing before it has a value, or while that is a recipe or stored in files.
+    /// What its bytes take; nothing before it has a value, or while that is a recipe or stored in files. Where each rank holds a block of it, those of that.
     pub fn bytes(&self) -> Bytes {
         match self.try_state().as_deref() {
+            Some(VariableState::Cut) => self.blocks().map_or(Bytes::ZERO, |b| b.own.bytes()),
             Some(VariableState::Holds(array, _)) => array.storage().reserved(),
             Some(_) => Bytes::ZERO,
             None if self.0.in_files => Bytes::ZERO,
@@ -192,9 +186,13 @@ impl Variable {
     pub fn read(&self) -> Result<Tensor> {
         let source = Source::here();
         let tensor = match trace::current() {
-            Some(trace) => trace.read(self)?,
+            Some(trace) => match self.blocks() {
+                Some(blocks) => blocks.read_traced(&trace, self)?,
+                None => trace.read(self)?,
+            },
             None => match &*self.settled().map_err(|e| e.at(source))? {
                 VariableState::Holds(array, id) => Tensor::with_id(self.shown(array), *id),
+                VariableState::Cut => self.gathered().map_err(|e| e.at(source))?,
                 other => return Err(self.unreadable(other).at(source)),
             },
         };
@@ -217,6 +215,11 @@ impl Variable {
                 help: "make it in a container that is open".into(),
             },
             VariableState::Refused(error) => return error.clone(),
+            VariableState::Cut => ErrorKind::BadArgument {
+                op: "variable",
+                what: format!("ranks hold blocks of `{}`, and it was traced whole", self.name()),
+                help: "make the function again: it gathers the blocks then".into(),
+            },
             VariableState::Declared(_) => ErrorKind::BadArgument {
                 op: "variable",
                 what: format!("`{}` (made at {}) lives in sessions", self.name(), self.0.made),
@@ -316,7 +319,14 @@ impl Variable {
 
     fn update(&self, op: &'static OpDef, values: &[&Tensor], source: Source) -> Result<()> {
         if let Some(trace) = trace::current() {
-            return self.update_traced(op, values, source, &trace).map_err(|e| e.at(source));
+            let made = match self.blocks() {
+                Some(blocks) => blocks.update(self, op, values, source),
+                None => self.update_traced(op, values, source, &trace),
+            };
+            return made.map_err(|e| e.at(source));
+        }
+        if let Some(blocks) = self.blocks().filter(|_| self.is_cut()) {
+            return blocks.update(self, op, values, source).map_err(|e| e.at(source));
         }
         let arrays = values
             .iter()
@@ -403,48 +413,6 @@ impl Variable {
         }
     }
 
-    /// The array for a planned call; one that is to be written is resident and the variable's alone.
-    fn for_call(
-        &self,
-        state: &mut VariableState,
-        written: bool,
-        place: &Ledger,
-        source: Source,
-    ) -> Result<Array> {
-        match state {
-            VariableState::Holds(array, _) if self.0.in_files => Ok(self.shown(array)),
-            VariableState::Holds(array, _) => {
-                if written {
-                    let elsewhere = follows("function", place, array, source)?;
-                    if elsewhere || array.as_recipe().is_some() || !array.is_sole() {
-                        *array = array.copied_as(place, self.owner())?;
-                    }
-                }
-                Ok(array.clone())
-            }
-            other => Err(self.unreadable(other)),
-        }
-    }
-
-    /// What a planned call will find, without making it so: one that is to be written will be resident
-    /// and the variable's alone. Where calls are planned for parameters that are `settled`, those are resident too.
-    pub(crate) fn foreseen(&self, written: bool, settled: bool) -> Result<Foreseen> {
-        match &*self.free_state()? {
-            VariableState::Holds(array, _) if self.0.in_files => {
-                Ok(Foreseen::AsIs(self.shown(array)))
-            }
-            VariableState::Pending(_) if self.0.in_files => Ok(Foreseen::AsIs(self.to_come()?)),
-            VariableState::Holds(array, _) => {
-                let is_recipe = array.as_recipe().is_some();
-                let settles = settled && self.is_trainable() && is_recipe;
-                let copies = settles || written && (is_recipe || !array.is_sole());
-                Ok(if copies { Foreseen::Copy(self.ty()) } else { Foreseen::AsIs(array.clone()) })
-            }
-            VariableState::Pending(_) => Ok(Foreseen::Copy(self.ty())),
-            other => Err(self.unreadable(other)),
-        }
-    }
-
     /// Frees the bytes of all; from here on they can't be used. Where a callback closes what a call writes, none is closed.
     pub(crate) fn close_all(mut variables: Vec<&Variable>) -> Result<()> {
         // In the order in which calls take them, so that there is no deadlock.
@@ -492,6 +460,8 @@ impl std::fmt::Debug for Variable {
             Some(VariableState::Holds(..)) if self.0.in_files => "in files",
             Some(VariableState::Holds(array, _)) if array.as_recipe().is_some() => "recipe",
             Some(VariableState::Holds(..)) => "resident",
+            Some(VariableState::Proposed) => "a block that is not cut yet",
+            Some(VariableState::Cut) => "in blocks, one on each rank",
             Some(VariableState::Closed) => "closed",
         };
         write!(f, "Variable(`{}`, {}, {state})", self.name(), self.ty())

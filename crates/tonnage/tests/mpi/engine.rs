@@ -32,9 +32,18 @@ fn moves_bytes(world: &World) {
         assert!(came == expected, "all_to_all of {length}");
         let mut all = vec![0; size * length];
         all[rank * length..][..length].copy_from_slice(&block(rank, rank));
-        engine.all_gather("test", &mut all).unwrap();
+        engine.all_gather("test", length, &mut all).unwrap();
         let expected: Vec<u8> = (0..size).flat_map(|from| block(from, from)).collect();
         assert!(all == expected, "all_gather of {length}");
+        // The last block is shorter, or the last rank has none.
+        for cut in [1, length].into_iter().filter(|cut| *cut <= length && length > 0) {
+            let whole = size * length - cut;
+            let mut all = vec![0; whole];
+            let own = (rank * length).min(whole)..((rank + 1) * length).min(whole);
+            all[own.clone()].copy_from_slice(&block(rank, rank)[..own.len()]);
+            engine.all_gather("test", length, &mut all).unwrap();
+            assert!(all == expected[..whole], "all_gather of {length} without {cut}");
+        }
         for root in 0..size {
             let mut bytes = block(rank, root);
             engine.broadcast("test", root, &mut bytes).unwrap();

@@ -6,18 +6,31 @@ use std::time::Duration;
 
 use tonnage::data::{Dataset, Feed, Pipeline};
 use tonnage::nn::{
-    Activation, Convolution, Dense, Dropout, Embedding, Flatten, Layer, Mode, Sequential,
+    Activation, Convolution, Dense, Dropout, Embedding, Flatten, Layer, LayerNorm, Mode,
+    MultiHeadAttention, Sequential,
 };
 use tonnage::optim::Optimizer;
-use tonnage::train::{Checkpoints, Fit, Go, History, Progress};
+use tonnage::train::{Checkpoints, Fit, Go, History, Progress, Sharding};
 use tonnage::world::World;
-use tonnage::{Conv, DType, Elementwise, Part, RandomKey, Result, Tensor, parameters, set_seed};
+use tonnage::{
+    Bytes, Conv, DType, Elementwise, Part, RandomKey, Result, Tensor, parameters, set_seed,
+};
 
 use crate::{ended_badly, ended_well, is_rank, name, on_ranks, start};
 
 #[test]
 fn ranks_have_the_bits_of_one_process_that_accumulates() {
     on_ranks(name!(), 2..=4, |world| equal_bits(world).unwrap());
+}
+
+#[test]
+fn a_budget_shards_as_far_as_it_has_to() {
+    on_ranks(name!(), [2], |world| within_budgets(world).unwrap());
+}
+
+#[test]
+fn ranks_that_hold_blocks_save_and_go_on_as_others_do() {
+    on_ranks(name!(), [3], |world| saves_blocks(world).unwrap());
 }
 
 #[test]
@@ -92,12 +105,13 @@ impl Layer for Table {
         let number =
             x.slice(&[Part::ALL, Part::from(0..1)])?.abs()?.mul(1000.0)?.cast(DType::I64)?;
         let number = number.squeeze([1])?.modulo(self.things as i64)?;
-        self.out.forward(&self.rows.forward(&number, mode)?, mode)
+        self.out.forward(&Dropout(0.2).forward(&self.rows.forward(&number, mode)?, mode)?, mode)
     }
 }
 
 fn perceptron() -> Sequential {
-    let hidden = Sequential::new().then(Dense::new(24)).then(Activation::Tanh);
+    // Lengths that no number of ranks divides.
+    let hidden = Sequential::new().then(Dense::new(23)).then(Activation::Tanh);
     hidden.then(Dropout(0.3)).then(Dense::new(4))
 }
 
@@ -105,6 +119,40 @@ fn pictures() -> Sequential {
     let features =
         Sequential::new().then(Convolution::new(4, &[3, 3], Conv::same())).then(Activation::Relu);
     features.then(Flatten).then(Dropout(0.2)).then(Dense::new(4))
+}
+
+/// A transformer over rows of numbers, each a token: it says of which class the row is.
+struct Transformer {
+    tokens: Embedding,
+    norm: LayerNorm,
+    attention: MultiHeadAttention,
+    wide: Dense,
+    narrow: Dense,
+    out: Dense,
+}
+
+parameters!(Transformer { tokens, norm, attention, wide, narrow, out });
+
+impl Layer for Transformer {
+    fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let tokens = x.abs()?.mul(10.0)?.cast(DType::I64)?.modulo(13i64)?;
+        let x = self.tokens.forward(&tokens, mode)?;
+        let x = (&x + self.attention.forward(&self.norm.forward(&x, mode)?, mode)?)?;
+        let wide = Dropout(0.2).forward(&self.wide.forward(&x, mode)?.gelu()?, mode)?;
+        let x = (&x + self.narrow.forward(&wide, mode)?)?;
+        self.out.forward(&x.mean(1)?, mode)
+    }
+}
+
+fn transformer() -> Transformer {
+    Transformer {
+        tokens: Embedding::new(13, 10),
+        norm: LayerNorm::new(),
+        attention: MultiHeadAttention::new(2).causal(),
+        wide: Dense::new(21),
+        narrow: Dense::new(10),
+        out: Dense::new(4),
+    }
 }
 
 fn loss(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
@@ -133,7 +181,7 @@ fn trained<M: Layer>(
     Ok((history, bits))
 }
 
-/// The same on all ranks, and on one that accumulates.
+/// The same on all ranks, however much they hold in blocks, and on one that accumulates.
 fn check<M: Layer>(
     world: &World,
     name: &str,
@@ -142,13 +190,26 @@ fn check<M: Layer>(
     data: &impl Feed,
 ) -> Result<()> {
     let fit = Fit::new(3, 8).seed(5);
-    let (here, own) = trained(&fit.clone().across(world), &model, &optimizer, data)?;
-    assert_eq!(here.predicted, here.measured, "{name}");
-    let (alone, one) = trained(&fit.accumulate(world.size()), &model, &optimizer, data)?;
-    assert!(here.steps >= 6, "{name}: {} steps", here.steps);
-    assert_eq!((here.steps, here.position), (alone.steps, alone.position), "{name}");
-    assert_eq!(here.losses, alone.losses, "{name}");
-    assert_eq!(own, one, "{name}");
+    let alone = fit.clone().accumulate(world.size());
+    let (alone, one) = trained(&alone, &model, &optimizer, data)?;
+    // What differs in the data or the optimizer alone is the same on two ranks and on four.
+    let is_other = ["clipped", "pipeline"].contains(&name) || name.starts_with("sgd");
+    let shardings = if is_other && world.size() != 3 { 1 } else { 4 };
+    for sharding in Sharding::ALL.into_iter().take(shardings) {
+        let (name, fit) =
+            (format!("{name}, {sharding}"), fit.clone().across(world).shard(sharding));
+        let (here, own) = trained(&fit, &model, &optimizer, data)?;
+        assert_eq!((here.predicted, here.sharding), (here.measured, sharding), "{name}");
+        assert!(here.steps >= 6, "{name}: {} steps", here.steps);
+        assert_eq!((here.steps, here.position), (alone.steps, alone.position), "{name}");
+        assert_eq!(here.losses, alone.losses, "{name}");
+        assert_eq!(own, one, "{name}");
+        // Of ranks that send different amounts, as those with a shorter block do, the most is predicted.
+        let sent = world.gather("test", &here.sent.get().to_le_bytes());
+        let sent = sent.into_iter().map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+        let predicted = here.predicted_sent.get() * here.steps;
+        assert_eq!(sent.max(), Some(predicted), "{name}");
+    }
     Ok(())
 }
 
@@ -160,6 +221,7 @@ fn equal_bits(world: &World) -> Result<()> {
     let clipped = || Optimizer::adamw(0.02, 0.01).clip_by_global_norm(0.5);
     check(world, "clipped", perceptron, clipped, &data)?;
     check(world, "cnn", pictures, adam, &points(101, &[8, 8, 1]))?;
+    check(world, "gpt", transformer, adam, &data)?;
     let batches = Pipeline::rows(&data).shuffle(64, RandomKey::new(1)).batch(8);
     check(world, "pipeline", perceptron, adam, &batches)?;
     // Few rows of a large table, and most rows of a small one.
@@ -175,6 +237,50 @@ fn equal_bits(world: &World) -> Result<()> {
     assert_eq!(history.steps, 3 * (25 / 2 / world.size()) as u64);
     let text: Vec<u8> = own.iter().flatten().flat_map(|bits| bits.to_le_bytes()).collect();
     assert!(world.gather("test", &text).iter().all(|other| *other == text));
+    Ok(())
+}
+
+/// Parameters are most of what it takes.
+fn wide() -> Sequential {
+    let layers =
+        (0..8).fold(Sequential::new(), |all, _| all.then(Dense::new(131)).then(Activation::Tanh));
+    layers.then(Dense::new(4))
+}
+
+fn within_budgets(world: &World) -> Result<()> {
+    let (data, fit, adam) =
+        (points(48, &[6]), Fit::new(1, 8).across(world), || Optimizer::adam(0.02));
+    let leasts = fit.clone().budget(Bytes::new(1)).shardings(&wide(), &adam(), &data, loss)?;
+    let least = |of: Sharding| leasts.iter().find(|plan| plan.sharding == of).unwrap().peak;
+    assert!(least(Sharding::Replicas) > least(Sharding::State), "{leasts:?}");
+    assert!(least(Sharding::State) > least(Sharding::Weights), "{leasts:?}");
+    let run = trained(&fit.budget(least(Sharding::Weights)), wide, adam, &data)?.0;
+    assert_eq!((run.sharding, run.measured), (Sharding::Weights, run.predicted));
+    assert!(run.predicted + run.data <= least(Sharding::Weights), "{run:?}");
+    Ok(())
+}
+
+fn saves_blocks(world: &World) -> Result<()> {
+    let parent = std::os::unix::process::parent_id();
+    let folder = std::env::temp_dir().join(format!("tonnage-blocks-{parent}"));
+    let (data, fit) = (points(101, &[6]), Fit::new(3, 8).seed(5));
+    let adam = || Optimizer::adam(0.02);
+    let whole = trained(&fit.clone().accumulate(world.size()), perceptron, adam, &data)?;
+    let saving = fit.checkpoints(Checkpoints::new(&folder), 0).across(world);
+    // Whatever one run holds in blocks, the next goes on from what it saved.
+    let runs = [(Sharding::Weights, 3), (Sharding::State, 6), (Sharding::Weights, 100)];
+    for (sharding, steps) in runs {
+        let fit = saving.clone().resume().shard(sharding).at_most(steps);
+        let here = trained(&fit, perceptron, adam, &data)?;
+        assert_eq!(here.0.sharding, sharding);
+        if steps == 100 {
+            assert_eq!((here.1, here.0.position), (whole.1.clone(), whole.0.position));
+        }
+        world.engine().barrier("test")?;
+    }
+    if world.rank() == 0 {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
     Ok(())
 }
 

@@ -13,4 +13,5 @@ mod nn;
 mod nn_refused;
 mod optim;
 mod pipelines;
+mod sharding;
 mod training;

@@ -64,7 +64,7 @@ pub fn rows(launch: RowsToFile<'_>, regions: Regions<'_>) -> Result<()> {
     let (order, scratch) = scratch.split_at_mut(order);
     let order: &mut [u64] = &mut bytemuck::cast_slice_mut(order)[..indices.layout.count()];
     let (size, count) = (dtype.size(), sizes.iter().product::<usize>());
-    let cost = Cost { flops: 0, bytes: 2 * (count * size) as u64 };
+    let cost = Cost::local(0, 2 * (count * size) as u64);
     let thread_scratch = ThreadScratch { scratch, bytes: Bytes::of(count * size), size };
     pool().run(cost, |workers| {
         let rows = RowsInParts::new(op, sizes, [indices, rows], order, workers)?;
