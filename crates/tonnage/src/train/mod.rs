@@ -3,6 +3,7 @@
 mod agree;
 mod callback;
 mod checkpoint;
+mod elastic;
 mod evaluate;
 mod fit;
 mod learn;

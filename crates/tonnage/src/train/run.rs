@@ -25,8 +25,14 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
     data: &dyn Feed,
     after: &mut impl Callback,
 ) -> Result<History> {
-    let run = agree::on_errors(&fit.world, TrainRun::begin(fit, step, data, after))?;
-    let (run, plan) = run;
+    let run =
+        agree::on_errors(&fit.world, "cannot start", TrainRun::begin(fit, step, data, after))?;
+    let (mut run, plan) = run;
+    let resumed = run.resume().and_then(|()| match fit.parts {
+        1 => Ok(()),
+        _ => step.write_out(),
+    });
+    agree::on_errors(&fit.world, "cannot go on", resumed)?;
     agree::on_start(fit, &plan, run.history.position)?;
     let ended = run.finish_run();
     match ended {
@@ -45,6 +51,8 @@ struct TrainRun<'a, M, L, C> {
     after: &'a mut C,
     /// Everything that a checkpoint holds.
     named: Vec<(String, Variable)>,
+    /// Those of all ranks.
+    checkpoints: Option<Checkpoints>,
     /// Where the last checkpoint stands: one that training has not gone on from is not saved again.
     saved: Option<Position>,
     /// Steps that there will be in all, where that is known before.
@@ -56,14 +64,15 @@ struct TrainRun<'a, M, L, C> {
 }
 
 impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> TrainRun<'a, M, L, C> {
-    /// Plans the steps, and goes on from the last checkpoint where that was asked for. The plan as text, for ranks to compare.
+    /// Plans the steps. The plan as text, for ranks to compare.
     fn begin(
         fit: &'a Fit,
         step: &'a TrainStep<'_, M, L>,
         data: &'a dyn Feed,
         after: &'a mut C,
     ) -> Result<(TrainRun<'a, M, L, C>, String)> {
-        if let Some(checkpoints) = fit.checkpoints.as_ref().filter(|_| fit.world.rank() == 0) {
+        let checkpoints = fit.checkpoints.as_ref().map(|all| all.clone().across(&fit.world));
+        if let Some(checkpoints) = &checkpoints {
             checkpoints.lock()?;
         }
         let (first, of_data) = fit.look(data)?;
@@ -76,17 +85,10 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
             _ => programs.text(&first)?,
         };
         let named = step.named();
-        let saved = match (fit.resume, &fit.checkpoints) {
-            (true, Some(checkpoints)) => checkpoints.restore(&named)?,
-            _ => None,
-        };
-        if fit.parts > 1 {
-            step.write_out()?;
-        }
         drop(first);
         let history = History {
             losses: Vec::new(),
-            position: saved.unwrap_or(Position { step: 0, epoch: 0, batch: 0 }),
+            position: Position { step: 0, epoch: 0, batch: 0 },
             steps: 0,
             predicted,
             measured: Bytes::ZERO,
@@ -94,8 +96,20 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
             seconds: 0.0,
         };
         let steps = fit.steps_of(data);
-        let run =
-            TrainRun { fit, data, programs, judge, after, named, saved, steps, rows: 0, history };
+        let (saved, rows) = (None, 0);
+        let run = TrainRun {
+            fit,
+            data,
+            programs,
+            judge,
+            after,
+            named,
+            checkpoints,
+            saved,
+            steps,
+            rows,
+            history,
+        };
         Ok((run, plan))
     }
 
@@ -108,9 +122,24 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
         self.end()
     }
 
-    /// The checkpoints that this rank saves: rank 0 saves for all, as all have the same.
-    fn checkpoints(&self) -> Option<&'a Checkpoints> {
-        self.fit.checkpoints.as_ref().filter(|_| self.fit.world.rank() == 0)
+    /// Goes on from the last checkpoint, where that was asked for: all ranks at once.
+    fn resume(&mut self) -> Result<()> {
+        if let (true, Some(checkpoints)) = (self.fit.resume, &self.checkpoints) {
+            self.saved = checkpoints.restore(&self.named)?;
+            self.history.position = self.saved.unwrap_or(self.history.position);
+        }
+        Ok(())
+    }
+
+    /// Saves a checkpoint, on all ranks at once. Where one of them cannot, all end.
+    fn save(
+        &self,
+        checkpoints: &Checkpoints,
+        position: Position,
+        score: Option<f64>,
+    ) -> Result<()> {
+        let saved = checkpoints.try_save(&self.named, position, score);
+        saved.map_err(|failed| failed.end(&self.fit.world))
     }
 
     /// What becomes of training on all ranks: it ends where one of them says so.
@@ -229,11 +258,11 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     /// Saves a checkpoint where one is due after so many steps.
     fn save_after_step(&mut self) -> Result<()> {
         let (every, position) = (self.fit.every, self.history.position);
-        if let Some(checkpoints) = self.checkpoints()
+        if let Some(checkpoints) = &self.checkpoints
             && every > 0
             && position.step.is_multiple_of(every)
         {
-            checkpoints.save(&self.named, position)?;
+            self.save(checkpoints, position, None)?;
             self.saved = Some(position);
         }
         Ok(())
@@ -241,10 +270,10 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
 
     /// Saves a checkpoint where one is due after every epoch.
     fn save_after_epoch(&mut self, epoch: &Epoch) -> Result<()> {
-        if let Some(checkpoints) = self.checkpoints()
+        if let Some(checkpoints) = &self.checkpoints
             && (self.fit.every == 0 || checkpoints.keeps_best())
         {
-            checkpoints.save_scored(&self.named, epoch.position, Some(epoch.score()))?;
+            self.save(checkpoints, epoch.position, Some(epoch.score()))?;
             self.saved = Some(epoch.position);
         }
         Ok(())
@@ -253,10 +282,10 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     /// Saves where training ended, unless that was saved already.
     fn end(self) -> Result<History> {
         let position = self.history.position;
-        if let Some(checkpoints) = self.checkpoints()
+        if let Some(checkpoints) = &self.checkpoints
             && self.saved != Some(position)
         {
-            checkpoints.save(&self.named, position)?;
+            self.save(checkpoints, position, None)?;
         }
         Ok(self.history)
     }

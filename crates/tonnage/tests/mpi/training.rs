@@ -26,7 +26,7 @@ fn every_row_is_learned_from_once() {
 }
 
 #[test]
-fn ranks_go_on_from_the_checkpoint_of_one_process() {
+fn ranks_and_one_process_go_on_from_each_others_checkpoints() {
     on_ranks(name!(), [3], |world| goes_on(world).unwrap());
 }
 
@@ -67,10 +67,10 @@ fn a_rank_that_fails_dies_or_stops_ends_all() {
     }
 }
 
-type Rows = Dataset<(Tensor, Tensor)>;
+pub type Rows = Dataset<(Tensor, Tensor)>;
 
 /// Rows of numbers, and one of four classes.
-fn points(rows: usize, shape: &[usize]) -> Rows {
+pub fn points(rows: usize, shape: &[usize]) -> Rows {
     let sizes: Vec<usize> = [&[rows], shape].concat();
     let x = RandomKey::new(3).normal(sizes, DType::F32).unwrap();
     let y = RandomKey::new(4).int(0, 4, [rows], DType::I64).unwrap();
@@ -96,7 +96,7 @@ impl Layer for Table {
     }
 }
 
-fn perceptron() -> Sequential {
+pub fn perceptron() -> Sequential {
     let hidden = Sequential::new().then(Dense::new(24)).then(Activation::Tanh);
     hidden.then(Dropout(0.3)).then(Dense::new(4))
 }
@@ -107,7 +107,7 @@ fn pictures() -> Sequential {
     features.then(Flatten).then(Dropout(0.2)).then(Dense::new(4))
 }
 
-fn loss(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
+pub fn loss(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
     logits.sparse_cross_entropy(labels)
 }
 
@@ -211,7 +211,7 @@ fn goes_on(world: &World) -> Result<()> {
     let adam = || Optimizer::adam(0.02);
     let whole = trained(&fit.clone().accumulate(world.size()), perceptron, adam, &data)?;
     // One process begins, which is rank 0 alone; all go on, and rank 0 saves.
-    let saving = fit.checkpoints(Checkpoints::new(&folder), 0);
+    let saving = fit.clone().checkpoints(Checkpoints::new(&folder), 0);
     if world.rank() == 0 {
         trained(&saving.clone().accumulate(world.size()).at_most(3), perceptron, adam, &data)?;
     }
@@ -219,8 +219,20 @@ fn goes_on(world: &World) -> Result<()> {
     let here = trained(&saving.clone().across(world).resume(), perceptron, adam, &data)?;
     assert_eq!(here.1, whole.1);
     assert_eq!(here.0.position, whole.0.position);
+    drop(saving);
     world.engine().barrier("test")?;
     if world.rank() == 0 {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    world.engine().barrier("test")?;
+    // All begin, and one process goes on.
+    let saving = fit.checkpoints(Checkpoints::new(&folder), 0);
+    trained(&saving.clone().across(world).at_most(3), perceptron, adam, &data)?;
+    if world.rank() == 0 {
+        let alone = saving.clone().accumulate(world.size()).resume();
+        let here = trained(&alone, perceptron, adam, &data)?;
+        assert_eq!(here.1, whole.1);
+        drop((saving, alone));
         std::fs::remove_dir_all(&folder).unwrap();
     }
     Ok(())
