@@ -306,7 +306,10 @@ class ClusterResolver:
         return {"CPU": 1}
 
 
-cluster_resolver = _SimpleNamespace(ClusterResolver=ClusterResolver)
+class cluster_resolver:
+    """Which process of a job is which, by TensorFlow's name."""
+
+    ClusterResolver = ClusterResolver
 
 
 class CommunicationOptions:

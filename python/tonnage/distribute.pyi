@@ -81,6 +81,8 @@ class StrategyExtended:
     def variable_created_in_scope(self, v: Any) -> Any: ...
 class TPUStrategy(Strategy):
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+class cluster_resolver:
+    ClusterResolver: TypeAlias = ClusterResolver
 class experimental:
     CollectiveCommunication: Any
     CommunicationImplementation: Any

@@ -2,11 +2,12 @@
 
 from . import _replicas
 from . import _tonnage as _t
-from ._array import size as _size
+from ._array import shape as _shape, size as _size
 from ._names import NN as _NN, made as _made
 from .math import (  # noqa: F401
     in_top_k, l2_normalize, log_softmax, softmax, top_k,
 )
+from .math import divide_no_nan as _divide_no_nan
 from ._notices import ignores as _ignores
 from ._shape import _lengths_of
 from .errors import InvalidArgumentError as _InvalidArgumentError
@@ -444,11 +445,10 @@ def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size
         loss = loss * weight
     if global_batch_size is None:
         # All replicas have as many rows; so TensorFlow has it.
-        global_batch_size = _replicas.count() * int(loss.lengths[0])
-    total = _t.reduce_sum(loss, None, False)
+        global_batch_size = _shape(loss)[0] * _replicas.count()
+    size = _t.cast(_t.to_tensor(global_batch_size, None, None), loss.dtype)
     # A replica without rows has nothing to add.
-    return total if isinstance(global_batch_size, int) and global_batch_size == 0 else total / _t.cast(
-        _t.to_tensor(global_batch_size, None, None), loss.dtype)
+    return _divide_no_nan(_t.reduce_sum(loss, None, False), size)
 
 
 def scale_regularization_loss(regularization_loss):

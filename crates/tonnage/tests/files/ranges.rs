@@ -1,6 +1,8 @@
 //! Tensors in ranges: however they were split among files, every range is read as it was saved, in little more than its bytes; what is damaged, missing or there twice is
 //! an error that names the file.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 use std::fs;
 use std::path::Path;
 
