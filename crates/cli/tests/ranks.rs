@@ -93,3 +93,26 @@ fn a_rank_without_a_library_says_what_was_looked_for() {
     let words = "join: a launcher started this process as a rank, and no MPI library can be loaded: /nowhere/libmpi.so";
     assert!(said.contains(words) && said.contains("TONNAGE_MPI"), "{said}");
 }
+
+#[test]
+fn an_interrupt_of_one_rank_stops_all_after_a_whole_step() {
+    let folder = tempfile::tempdir().unwrap();
+    // Rank 1 is interrupted as soon as rank 0 has told of a step.
+    let run = "\"$0\" \"$@\" & own=$!; if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then \
+               until grep -q step log.json 2>/dev/null; do :; done; kill -INT $own; fi; wait $own";
+    let args = ["train", "mlp", "--batch", "16", "--epochs", "1000000", "--log", "log.json"];
+    let mut command = Command::new("sh");
+    command.args(["-c", run, env!("CARGO_BIN_EXE_tonnage")]).args(args);
+    command.args(["--checkpoint", "saved"]).current_dir(folder.path());
+    command.env("TONNAGE_THREADS", "1").env("XDG_CACHE_HOME", folder.path());
+    let Some(made) = started(2, &mut command) else { return };
+    let said = String::from_utf8_lossy(&made.stdout);
+    assert!(!made.status.success(), "{made:?}");
+    let words = "rank 1 was interrupted, all stopped after step ";
+    assert_eq!(said.matches(words).count(), 1, "{made:?}");
+    assert!(said.contains("`--resume` goes on from saved"), "{said}");
+    // What is there is whole: one process goes on from it.
+    let more = ["train", "mlp", "--batch", "16", "--accumulate", "2", "--steps", "1"];
+    let resumed = ["--checkpoint", "saved", "--resume"];
+    common::said(&tonnage(folder.path(), &[&more[..], &resumed[..]].concat()));
+}

@@ -215,16 +215,21 @@ pub fn agree(world: &World, op: &'static str, own: &[(&str, String)]) -> Result<
     ];
     let own: Vec<_> = always.iter().chain(own).map(|(name, text)| (*name, hash(text))).collect();
     let bytes: Vec<u8> = own.iter().flat_map(|(_, hash)| hash.to_le_bytes()).collect();
-    let said = world.gather(op, &bytes);
-    let differs =
-        |at: usize| (0..said.len()).find(|rank| said[*rank][at..at + 8] != said[0][at..at + 8]);
-    match (0..own.len()).find_map(|i| Some((own[i].0, differs(8 * i)?))) {
+    match first_difference(&world.gather(op, &bytes)) {
         None => Ok(()),
-        Some((what, rank)) => {
-            let what = format!("the {what} of rank {rank} is not that of rank 0");
+        Some((which, rank)) => {
+            let what = format!("the {} of rank {rank} is not that of rank 0", own[which].0);
             Err(bad_argument(op, what, "start all ranks with the same program and options"))
         }
     }
+}
+
+/// The first of the hashes, 8 bytes each, in which a rank differs from rank 0, and that rank.
+fn first_difference(said: &[Vec<u8>]) -> Option<(usize, usize)> {
+    let of = |rank: usize, which: usize| said[rank].get(8 * which..8 * which + 8);
+    let count = said.first()?.len() / 8;
+    let differs = |which: usize| (0..said.len()).find(|rank| of(*rank, which) != of(0, which));
+    (0..count).find_map(|which| Some((which, differs(which)?)))
 }
 
 /// FNV-1a.
@@ -237,6 +242,23 @@ fn hash(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_thing_that_differs_is_named_with_the_rank() {
+        // Version, instruction set, a plan: what each rank says of them.
+        let said = |all: &[[u64; 3]]| -> Vec<Vec<u8>> {
+            all.iter().map(|own| own.iter().flat_map(|hash| hash.to_le_bytes()).collect()).collect()
+        };
+        for (all, expected) in [
+            (vec![[1, 2, 3]; 4], None),
+            (vec![[1, 2, 3], [1, 2, 3], [9, 2, 3]], Some((0, 2))),
+            (vec![[1, 2, 3], [1, 2, 9], [1, 9, 3]], Some((1, 2))),
+            (vec![[1, 2, 3], [1, 2, 3 << 56]], Some((2, 1))),
+            (vec![[9, 2, 3], [1, 2, 3], [1, 2, 3]], Some((0, 1))),
+        ] {
+            assert_eq!(first_difference(&said(&all)), expected, "{all:?}");
+        }
+    }
 
     #[test]
     fn parts_follow_each_other_and_differ_by_at_most_one() {

@@ -44,6 +44,7 @@ fn ranks_that_differ_are_told_before_the_first_step() {
         ("seed", "the random state (`set_seed`) of rank 1 is not that of rank 0", 3),
         ("budget", "the budget of rank 1 is not that of rank 0", 3),
         ("too small a budget", "rank 1 cannot start: ", 2),
+        ("model", "the plan of a step of rank 1 is not that of rank 0", 3),
     ] {
         let Some(made) = start(name!(), program, 3) else { return };
         let said = ended_well(&made, program);
@@ -247,7 +248,10 @@ fn differs(world: &World, program: &str) {
         _ => "1MiB",
     };
     set_seed(if program == "seed" && is_other { 8 } else { 7 });
-    let (model, optimizer, data) = (perceptron(), Optimizer::adam(0.02), points(64, &[6]));
+    let (mut model, optimizer, data) = (perceptron(), Optimizer::adam(0.02), points(64, &[6]));
+    if program == "model" && is_other {
+        model = model.then(Activation::Tanh);
+    }
     let fit = Fit::new(1, 8).budget(budget.parse().unwrap()).across(world);
     let made = fit.run(&model, &optimizer, &data, loss, |_| Go::On);
     println!("rank {}: {}", world.rank(), made.unwrap_err());
