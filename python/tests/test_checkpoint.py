@@ -92,6 +92,13 @@ def test_what_does_not_match_is_said_with_both_sides(tmp_path):
     assert tf.train.Checkpoint(b=tf.Variable(1.0)).restore(None).assert_consumed()
 
 
+@pytest.mark.parametrize("end", ["", "/", "/."])
+def test_a_folder_is_the_same_however_it_is_written(tmp_path, end):
+    checkpoint = tf.train.Checkpoint(step=tf.Variable(1))
+    path = tf.train.CheckpointManager(checkpoint, f"{tmp_path}{end}").save()
+    assert os.path.samefile(f"{tf.train.latest_checkpoint(str(tmp_path))}.safetensors", f"{path}.safetensors")
+
+
 def test_a_manager_keeps_the_last_ones(tmp_path):
     step = tf.Variable(0, dtype="int64")
     checkpoint = tf.train.Checkpoint(step=step)

@@ -137,7 +137,7 @@ def install():
 
 
 _LAZY = {
-    "distribute": ".distribute", "sparse": ".sparse", "sets": ".sets", "lookup": ".lookup", "image": ".image", "raw_ops": ".raw_ops", "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
+    "distribute": ".distribute", "io": ".io", "sparse": ".sparse", "sets": ".sets", "lookup": ".lookup", "image": ".image", "raw_ops": ".raw_ops", "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
     "onnx": ".onnx", "profiler": ".profiler", "experimental": ".experimental", "test": ".test",
     "initializers": ".keras.initializers", "losses": ".keras.losses", "metrics": ".keras.metrics",
     "optimizers": ".keras.optimizers",

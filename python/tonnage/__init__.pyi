@@ -3,7 +3,7 @@
 import builtins
 from tonnage import (
     _nest as _nest, autograph as autograph, bitwise as bitwise, compat as compat, config as config, data as data,
-    debugging as debugging, distribute as distribute, errors as errors, experimental as experimental, image as image,
+    debugging as debugging, distribute as distribute, errors as errors, experimental as experimental, image as image, io as io,
     keras as keras, linalg as linalg, lookup as lookup, math as math, memory as memory, nn as nn, onnx as onnx,
     profiler as profiler, random as random, raw_ops as raw_ops, sets as sets, signal as signal, sparse as sparse, test as test,
     train as train

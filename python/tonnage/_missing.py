@@ -7,7 +7,7 @@ import types
 # What TensorFlow has under these names are whole modules: nothing that is spelled alike is what was meant.
 # The two packages are also those whose modules users name.
 _NOT_HERE = {
-    "tonnage": {"audio", "autodiff", "estimator", "feature_column", "graph_util", "io", "lite", "mlir",
+    "tonnage": {"audio", "autodiff", "estimator", "feature_column", "graph_util", "lite", "mlir",
                 "quantization", "queue", "ragged", "saved_model", "strings", "summary", "sysconfig",
                 "tpu", "types", "xla"},
     "tonnage.keras": {"applications", "datasets", "dtype_policies", "export", "ops", "preprocessing", "quantizers", "random", "tree",

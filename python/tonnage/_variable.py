@@ -3,6 +3,7 @@
 import sys
 import weakref
 
+from . import _replicas
 from . import _tonnage as _t
 from ._shape import IndexedSlices, TensorShape
 from ._tensor import Ref
@@ -44,6 +45,9 @@ class Variable(_t.Variable):
         graph = deferred_graph()
         if graph is not None:
             name = graph.unique_name(name)
+        ranks = _replicas.several()
+        if ranks is not None and initial_value is not None and not _t.is_symbolic():
+            initial_value = ranks.first_value(_t.to_tensor(initial_value, dtype, None))
         if initial_value is None:
             if shape is None:
                 raise ValueError("A variable needs an initial_value, or a shape and a dtype.")

@@ -1,11 +1,13 @@
 """``tf.nn``: activations, losses, convolutions, pooling, normalization."""
 
+from . import _replicas
 from . import _tonnage as _t
-from ._array import size as _size
+from ._array import shape as _shape, size as _size
 from ._names import NN as _NN, made as _made
 from .math import (  # noqa: F401
     in_top_k, l2_normalize, log_softmax, softmax, top_k,
 )
+from .math import divide_no_nan as _divide_no_nan
 from ._notices import ignores as _ignores
 from ._shape import _lengths_of
 from .errors import InvalidArgumentError as _InvalidArgumentError
@@ -429,6 +431,29 @@ def zero_fraction(value, name=None):
     """The share of elements that are zero."""
     value = _t.to_tensor(value, None, None)
     return 1.0 - _t.cast(_t.count_nonzero(value, None, False), "float32") / _t.cast(_size(value), "float32")
+
+
+def compute_average_loss(per_example_loss, sample_weight=None, global_batch_size=None):
+    """The losses of rows as one: their sum over the rows of all replicas' batches. Those of all replicas add up to the mean."""
+    loss = _t.to_tensor(per_example_loss, None, None)
+    if loss.ndim == 0:
+        raise ValueError("per_example_loss has no row: it is one loss a row")
+    if sample_weight is not None:
+        weight = _t.cast(_t.to_tensor(sample_weight, None, None), loss.dtype)
+        while 0 < weight.ndim < loss.ndim:
+            weight = _t.expand_dims(weight, -1)
+        loss = loss * weight
+    if global_batch_size is None:
+        # All replicas have as many rows; so TensorFlow has it.
+        global_batch_size = _shape(loss)[0] * _replicas.count()
+    size = _t.cast(_t.to_tensor(global_batch_size, None, None), loss.dtype)
+    # A replica without rows has nothing to add.
+    return _divide_no_nan(_t.reduce_sum(loss, None, False), size)
+
+
+def scale_regularization_loss(regularization_loss):
+    """A replica's share of a loss that all replicas have alike."""
+    return _replicas.share(_t.reduce_sum(_t.to_tensor(regularization_loss, None, None), None, False))
 
 
 _LAZY = {"embedding_lookup_sparse": "._sparse_lookup", "safe_embedding_lookup_sparse": "._sparse_lookup", "ctc_loss": "._ctc",

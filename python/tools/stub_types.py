@@ -148,6 +148,7 @@ KERAS = {
 
 # Parameters of one function, where the name alone says too little or something else.
 EXACT = {
+    "distribute.Strategy.reduce.axis": "Axes | None",
     "is_tensor.x": "object",
     "debugging.is_numeric_tensor.tensor": "object",
     "_array.concat.values": "Any",

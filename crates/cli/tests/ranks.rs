@@ -11,7 +11,8 @@ use std::process::{Command, Output};
 
 use common::{said, tonnage};
 use open_mpi::OpenMpi;
-use tonnage::Bytes;
+use tonnage::io::{RangedTensors, SafeTensors};
+use tonnage::{Bytes, DType, Elementwise, Tensor};
 
 /// Runs it on so many ranks, in a folder; nothing where there is no MPI.
 fn on_ranks(ranks: usize, folder: &Path, args: &[&str]) -> Option<Output> {
@@ -48,8 +49,23 @@ fn ranks_learn_what_one_process_learns_that_accumulates() {
     assert_eq!(text.matches("learned ").count(), 1, "one rank speaks: {text}");
     said(&tonnage(one.path(), &[&common[..], &["--accumulate", "3"]].concat()));
     assert_eq!(learned(one.path()), learned(several.path()));
-    let tensors = |folder: &Path| std::fs::read(folder.join("saved/step-000000030.safetensors"));
-    assert!(tensors(one.path()).unwrap() == tensors(several.path()).unwrap());
+    // What ranks saved, one process reads: the bits of what it saved itself.
+    let (one, several) = (one.path().join("saved"), several.path().join("saved"));
+    let whole = SafeTensors::open(one.join("step-000000030.safetensors")).unwrap();
+    let record = std::fs::read(several.join("checkpoint.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    let ranges = RangedTensors::open(several.join(record["file"].as_str().unwrap())).unwrap();
+    assert!(whole.names().count() > 4 && whole.names().eq(ranges.names()));
+    for name in whole.names() {
+        let ty = whole.ty(name).unwrap();
+        let count = ty.shape.sizes().unwrap().iter().product();
+        let bits = |tensor: Tensor| -> Vec<u64> {
+            let all = tensor.cast(DType::F64).unwrap().to_vec::<f64>().unwrap();
+            all.iter().map(|x| x.to_bits()).collect()
+        };
+        let own = bits(ranges.read_range(name, 0..count).unwrap());
+        assert!(ranges.ty(name).unwrap() == ty && own == bits(whole.read(name).unwrap()), "{name}");
+    }
 }
 
 #[test]
@@ -118,4 +134,27 @@ fn the_network_is_measured_under_mpirun_and_planned_with() {
     let Some(again) = on_ranks(2, folder.path(), &["calibrate", "--show"]) else { return };
     assert_eq!(shown(&again), measured, "what was saved");
     assert_eq!(said(&made).matches("GFLOP/s").count(), 1, "one rank speaks");
+}
+
+#[test]
+fn an_interrupt_of_one_rank_stops_all_after_a_whole_step() {
+    let folder = tempfile::tempdir().unwrap();
+    // Rank 1 is interrupted as soon as rank 0 has told of a step.
+    let run = "\"$0\" \"$@\" & own=$!; if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then \
+               until grep -q step log.json 2>/dev/null; do :; done; kill -INT $own; fi; wait $own";
+    let args = ["train", "mlp", "--batch", "16", "--epochs", "1000000", "--log", "log.json"];
+    let mut command = Command::new("sh");
+    command.args(["-c", run, env!("CARGO_BIN_EXE_tonnage")]).args(args);
+    command.args(["--checkpoint", "saved"]).current_dir(folder.path());
+    command.env("TONNAGE_THREADS", "1").env("XDG_CACHE_HOME", folder.path());
+    let Some(made) = started(2, &mut command) else { return };
+    let said = String::from_utf8_lossy(&made.stdout);
+    assert!(!made.status.success(), "{made:?}");
+    let words = "rank 1 was interrupted, all stopped after step ";
+    assert_eq!(said.matches(words).count(), 1, "{made:?}");
+    assert!(said.contains("`--resume` goes on from saved"), "{said}");
+    // What is there is whole: one process goes on from it.
+    let more = ["train", "mlp", "--batch", "16", "--accumulate", "2", "--steps", "1"];
+    let resumed = ["--checkpoint", "saved", "--resume"];
+    common::said(&tonnage(folder.path(), &[&more[..], &resumed[..]].concat()));
 }

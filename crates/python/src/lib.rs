@@ -5,7 +5,7 @@
 //!
 //! In the order in which a call crosses: `convert` and `args` take what users pass, `nest` what is nested, `line` the user's
 //! line, `run` decides where it runs; `tensor` with `operators` and `index`, `variable`, `op`, `ops`, `control`, `tape`, `function`,
-//! `session`, `memory`, `device`, `onnx` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
+//! `session`, `memory`, `device`, `onnx`, `world` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
 
 mod args;
 mod buffer;
@@ -35,6 +35,7 @@ mod tensor;
 mod timeline;
 mod variable;
 mod weights;
+mod world;
 
 use pyo3::prelude::*;
 
@@ -60,6 +61,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pipeline::PyElements>()?;
     module.add_class::<weights::PyFolderLock>()?;
     module.add_class::<weights::PyTensorFile>()?;
+    module.add_class::<world::PyWorld>()?;
     macro_rules! functions {
         ($($name:path),* $(,)?) => {$(module.add_function(wrap_pyfunction!($name, module)?)?;)*};
     }
@@ -131,6 +133,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ops::to_tensor,
         weights::save_tensors,
         weights::save_text,
+        world::in_replica,
     );
     ops::add_all(module)
 }

@@ -227,7 +227,7 @@ fn plain(variables: &[PyRef<'_, PyVariable>]) -> Vec<Variable> {
 }
 
 /// Variables with their gradients: tensors, rows, or none.
-fn pairs(
+pub fn pairs(
     py: Python<'_>,
     variables: &[PyRef<'_, PyVariable>],
     gradients: &[Bound<'_, PyAny>],

@@ -204,6 +204,16 @@ impl PyPipeline {
         Ok(self.then(|of| of.padded_batch_with(size, whole, padding).map(tensors_alone)))
     }
 
+    /// Of each batch the rows of one of several ranks.
+    fn part_of_batches(&self, rank: usize, ranks: usize) -> PyPipeline {
+        self.then(|of| of.part_of_batches(rank, ranks))
+    }
+
+    /// Each batch cut into as many parts.
+    fn parts_of_batches(&self, ranks: usize) -> PyPipeline {
+        self.then(|of| of.parts_of_batches(ranks))
+    }
+
     fn unbatch(&self) -> PyPipeline {
         self.then(Pipeline::unbatch)
     }

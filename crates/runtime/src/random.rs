@@ -2,6 +2,11 @@
 //!
 //! A key and a position give a random number wherever it is computed (`core::philox`), so the order
 //! in which keys are drawn is all the state there is.
+//!
+//! Of several replicas each draws keys of its own: where one process would draw a key for each of `n` parts, one after another, replica `r` of `n` draws that of
+//! part `r`, and all count `n`.
+
+use std::cell::Cell;
 
 use tonnage_core::philox;
 
@@ -48,11 +53,51 @@ pub fn next_key() -> [u32; 2] {
 
 /// A key that was not drawn before, computed where it is used: most calls draw one and make no random number.
 pub fn draw() -> RunKey {
+    draw_as(REPLICA.get())
+}
+
+/// The same for one of several replicas.
+pub fn draw_as(replica: Replica) -> RunKey {
     let context = Context::current();
     let mut state = context.random();
-    let key = RunKey::Drawn { seed: state.seed, number: state.drawn };
-    state.drawn += 1;
+    let key = RunKey::Drawn { seed: state.seed, number: state.drawn + replica.number };
+    state.drawn += replica.of;
     key
+}
+
+/// One of several replicas of a program, which draw different random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replica {
+    /// Counted from 0.
+    pub number: u64,
+    /// How many there are.
+    pub of: u64,
+}
+
+impl Replica {
+    /// The only one.
+    pub const ALONE: Replica = Replica { number: 0, of: 1 };
+
+    /// Lets this thread draw as this replica until `f` ends.
+    pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        struct Restore(Replica);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                REPLICA.set(self.0);
+            }
+        }
+        let _restore = Restore(REPLICA.replace(self));
+        f()
+    }
+
+    /// That which this thread draws as.
+    pub fn of_thread() -> Replica {
+        REPLICA.get()
+    }
+}
+
+thread_local! {
+    static REPLICA: Cell<Replica> = const { Cell::new(Replica::ALONE) };
 }
 
 /// The key of a run.
@@ -77,6 +122,33 @@ impl RunKey {
             RunKey::Drawn { seed, number } => {
                 let words = philox::block(seed, [number as u32, (number >> 32) as u32, 1, 0]);
                 [words[0], words[1]]
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replicas_draw_the_keys_that_one_process_draws_part_by_part() {
+        let _context = Context::new().enter();
+        let of = 3;
+        for draws in 1..4u64 {
+            set_seed(5);
+            let one: Vec<_> = (0..draws * of).map(|_| next_key()).collect();
+            let end = state();
+            for number in 0..of {
+                set_seed(5);
+                let own = Replica { number, of }.run(|| {
+                    let own: Vec<_> = (0..draws).map(|_| next_key()).collect();
+                    assert_eq!(Replica::of_thread().number, number);
+                    own
+                });
+                let expected: Vec<_> = one.iter().skip(number as usize).step_by(3).collect();
+                assert_eq!(own.iter().collect::<Vec<_>>(), expected);
+                assert_eq!((state(), Replica::of_thread()), (end, Replica::ALONE));
             }
         }
     }

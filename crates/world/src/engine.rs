@@ -14,6 +14,9 @@ use tonnage_core::{Engine, Result, World};
 use crate::mpi::{Mpi, Running, Transfer};
 use crate::{Found, no_engine, search};
 
+/// How often a rank that waits asks whether it was interrupted.
+const ASK: Duration = Duration::from_millis(100);
+
 /// How much longer a rank waits for the message of a lower rank before it speaks itself.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -66,7 +69,25 @@ impl MpiEngine {
             Transfer::Receive(..) => 0,
         });
         self.sent.fetch_add(sent.sum(), Ordering::Relaxed);
-        self.running.exchange(transfers, &mut |waited, late| self.check(op, waited, late));
+        let mut asked = Duration::ZERO;
+        let waiting = &mut |waited: Duration, late: &dyn Fn() -> Vec<usize>| {
+            self.check(op, waited, late);
+            if waited >= asked + ASK
+                && let Some(is_interrupted) = crate::INTERRUPT.get()
+            {
+                asked = waited;
+                if is_interrupted() {
+                    self.abort(&format!(
+                        "{op} was interrupted as it waited for {}",
+                        ranks(&late())
+                    ));
+                }
+            }
+        };
+        let refused = |code: i32| {
+            self.abort(&format!("{op} cannot move bytes (MPI's code {code}); all ranks end"))
+        };
+        self.running.exchange(transfers, waiting, &refused);
         Ok(())
     }
 
@@ -89,13 +110,13 @@ impl MpiEngine {
 
 /// What is said of ranks that did not come.
 fn too_late(op: &str, timeout: Duration, late: &[usize]) -> String {
-    let ranks: Vec<String> = late.iter().map(usize::to_string).collect();
-    let several = if late.len() == 1 { "" } else { "s" };
-    format!(
-        "{op} waited {} s for rank{several} {}; all ranks end",
-        timeout.as_secs_f64(),
-        ranks.join(", ")
-    )
+    format!("{op} waited {} s for {}; all ranks end", timeout.as_secs_f64(), ranks(late))
+}
+
+/// Ranks in words.
+fn ranks(which: &[usize]) -> String {
+    let numbers: Vec<String> = which.iter().map(usize::to_string).collect();
+    format!("rank{} {}", if which.len() == 1 { "" } else { "s" }, numbers.join(", "))
 }
 
 impl Engine for MpiEngine {

@@ -45,7 +45,7 @@ mod system {
 }
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tonnage_core::error::bad_argument;
 pub use tonnage_core::{Engine, World};
@@ -53,6 +53,14 @@ use tonnage_core::{Error, Result};
 
 /// The world of this process, once it has joined: MPI is initialized once.
 static JOINED: Mutex<Option<World>> = Mutex::new(None);
+
+/// What says that a rank that waits was interrupted.
+static INTERRUPT: OnceLock<fn() -> bool> = OnceLock::new();
+
+/// Lets a rank that waits for others ask now and then whether it was interrupted, as by Ctrl-C: where the answer is yes, all ranks end. The first question stays.
+pub fn set_interrupt(is_interrupted: fn() -> bool) {
+    let _ = INTERRUPT.set(is_interrupted);
+}
 
 /// The ranks of the job that this process belongs to, or a world of one rank where nobody started it as one of several. All ranks call this at the same
 /// place; calling it again gives the same world.

@@ -253,8 +253,13 @@ impl Running {
     }
 
     /// Moves bytes to others and from them, until all are moved. While it waits it tells for how long, and can be asked for the ranks that it waits for.
-    /// Where MPI refuses, the job ends.
-    pub fn exchange(&self, transfers: &mut [Transfer<'_>], waiting: &mut Waiting<'_>) {
+    /// Where MPI refuses, `refused` is told the code, and the job ends.
+    pub fn exchange(
+        &self,
+        transfers: &mut [Transfer<'_>],
+        waiting: &mut Waiting<'_>,
+        refused: &dyn Fn(i32),
+    ) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // Where this is left by a panic, MPI would go on with buffers that are somebody else's.
         let bomb = EndOnDrop;
@@ -292,7 +297,7 @@ impl Running {
         }
         if code != 0 {
             // Messages may be under way: the buffers cannot be given back.
-            eprintln!("rank {}: MPI cannot move bytes (code {code})", self.rank);
+            refused(code);
             self.abort();
         }
         std::mem::forget(bomb);

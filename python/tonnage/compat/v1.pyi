@@ -5,9 +5,9 @@ from tonnage import (
     _nest as _nest, as_dtype as as_dtype, autograph as autograph, bitwise as bitwise, compat as compat, config as config,
     data as data, debugging as debugging, distribute as distribute, dtypes as dtypes, errors as errors,
     experimental as experimental, image as image, init_scope as init_scope, inside_function as inside_function, install as install,
-    is_tensor as is_tensor, keras as keras, linalg as linalg, lookup as lookup, math as math, memory as memory, module as module,
-    nn as nn, onnx as onnx, profiler as profiler, random as random, raw_ops as raw_ops, sets as sets, signal as signal,
-    sparse as sparse, test as test, version as version
+    io as io, is_tensor as is_tensor, keras as keras, linalg as linalg, lookup as lookup, math as math, memory as memory,
+    module as module, nn as nn, onnx as onnx, profiler as profiler, random as random, raw_ops as raw_ops, sets as sets,
+    signal as signal, sparse as sparse, test as test, version as version
 )
 from tonnage._array import (
     bitcast as bitcast, broadcast_dynamic_shape as broadcast_dynamic_shape, broadcast_static_shape as broadcast_static_shape,

@@ -9,6 +9,7 @@ from types import SimpleNamespace as _SimpleNamespace
 
 from .. import _tonnage as _t
 
+from .dataset import AUTO_SHARD as _AUTO_SHARD
 from .dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Options
 from .iterator import Iterator
 from .sources import TextLineDataset
@@ -27,7 +28,7 @@ class experimental:
     INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE_CARDINALITY, UNKNOWN_CARDINALITY
 
     # How a dataset is split among workers, of whom there is one; and what becomes of state outside of one that is sent elsewhere: none is.
-    AutoShardPolicy = _SimpleNamespace(OFF=-1, AUTO=0, FILE=1, DATA=2, HINT=3)
+    AutoShardPolicy = _AUTO_SHARD
     ExternalStatePolicy = _SimpleNamespace(WARN=0, IGNORE=1, FAIL=2)
 
     @staticmethod

@@ -17,14 +17,18 @@ INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
 
 
+AUTO_SHARD = SimpleNamespace(OFF=-1, AUTO=0, FILE=1, DATA=2, HINT=3)
+
+
 class Options:
-    """Options of a dataset, as TensorFlow has them. They say how TensorFlow should run it, and nothing here: order is always kept unless
-    ``map(deterministic=False)`` says otherwise, and threads are those that are asked for."""
+    """Options of a dataset, as TensorFlow has them. ``experimental_distribute.auto_shard_policy`` says how a strategy of several replicas splits it.
+    All others say how TensorFlow should run it, and nothing here: order is always kept unless ``map(deterministic=False)`` says otherwise, and threads
+    are those that are asked for."""
 
     def __init__(self):
         self.deterministic = None
-        self.autotune, self.threading = SimpleNamespace(), SimpleNamespace()
-        self.experimental_optimization, self.experimental_distribute = SimpleNamespace(), SimpleNamespace()
+        self.autotune, self.threading, self.experimental_optimization = SimpleNamespace(), SimpleNamespace(), SimpleNamespace()
+        self.experimental_distribute = SimpleNamespace(auto_shard_policy=AUTO_SHARD.AUTO)
 
 
 class DatasetV2:
@@ -41,11 +45,15 @@ class Dataset(DatasetV2):
 
     # Whether threads make its elements before they are asked for.
     _is_ahead = False
+    # Whether its rows are those of one replica already.
+    _is_of_rank = False
 
     def _set(self, pipeline, find_spec, *held):
         """Is that pipeline from here on. ``find_spec`` says the spec of its elements, and is none where the first one has to tell. ``held`` are the
         callables of the pipeline, and the datasets that it is made of: the pipeline refers to its callables weakly."""
         self._pipeline, self._find_spec, self._held, self._spec = pipeline, find_spec, held, None
+        # How it is split among replicas: as what it is made of.
+        self._shard_policy = next((one._shard_policy for one in held if isinstance(one, Dataset)), AUTO_SHARD.AUTO)
         return self
 
     @staticmethod
@@ -123,11 +131,28 @@ class Dataset(DatasetV2):
 
     def options(self):
         """Its options."""
-        return Options()
+        made = Options()
+        made.experimental_distribute.auto_shard_policy = self._shard_policy
+        return made
 
     def with_options(self, options, name=None):
-        """Itself: see :class:`Options`."""
-        return self
+        """The same with other options: see :class:`Options`."""
+        made = self._like(self._pipeline)
+        made._shard_policy = int(getattr(options.experimental_distribute, "auto_shard_policy", AUTO_SHARD.AUTO))
+        return made
+
+    def _of_rank(self, world):
+        """Of each batch the rows of one rank; or all of them in batches as small, where it is not to be split."""
+        if self._shard_policy == AUTO_SHARD.FILE:
+            raise ValueError("AutoShardPolicy.FILE: files are not split among ranks here; use DATA, or give each rank its files in "
+                             "distribute_datasets_from_function")
+        if self._shard_policy == AUTO_SHARD.OFF:
+            pipeline = self._pipeline.parts_of_batches(world.size)
+        else:
+            pipeline = self._pipeline.part_of_batches(world.rank, world.size)
+        made = Dataset._of(pipeline, lambda: specs.parted(self.element_spec, world.size), self)
+        made._is_of_rank = True
+        return made
 
     def __repr__(self):
         return f"<{type(self).__name__} element_spec={self.element_spec}>"

@@ -24,6 +24,15 @@ def padded_batch(source, size, shapes, drop):
     return _nest.pack_sequence_as(element, made)
 
 
+def parted(element, ranks):
+    """Of the part of each batch that one of several ranks gets."""
+    def one(spec):
+        rows = spec.shape[0] if len(spec.shape) else None
+        return TensorSpec([rows // ranks if rows is not None and rows % ranks == 0 else None, *spec.shape[1:]], spec.dtype)
+
+    return _nest.map_structure(lambda s: one(s) if isinstance(s, TensorSpec) else s, element)
+
+
 def padding(element, shapes, values):
     """For each tensor of an element: the shape that it is filled up to, if one is given, and the number that fills it."""
     shapes = [None if shape is None else TensorShape(shape).as_list() for shape in _of_each(shapes, element, None)]

@@ -3,6 +3,7 @@
 import inspect as _inspect
 import math as _math
 
+from .. import _replicas
 from .. import _tonnage as _t
 from .. import nn as _nn
 from ..math import reduce_mean as _reduce_mean
@@ -252,6 +253,12 @@ def _masked(weight, mask, dtype, spread=False):
     return mask * _along(weight, mask)
 
 
+class Reduction:
+    """How the losses of rows become one, by TensorFlow's names."""
+
+    AUTO, NONE, SUM, SUM_OVER_BATCH_SIZE = "auto", "none", "sum", "sum_over_batch_size"
+
+
 def _along(weight, values):
     """Weights of rows, with axes behind them up to the rank of the values."""
     while 0 < weight.ndim < values.ndim:
@@ -270,8 +277,9 @@ def reduced(values, sample_weight, reduction, mask=None):
     if reduction == "sum":
         return _t.reduce_sum(values, None, False)
     if reduction == "mean_with_sample_weight" and weight is not None:
-        return _quotient(_t.reduce_sum(values, None, False), _t.reduce_sum(weight, None, False))
-    return _reduce_mean(values)
+        return _replicas.share(_quotient(_t.reduce_sum(values, None, False), _t.reduce_sum(weight, None, False)))
+    # A replica without rows has nothing to add.
+    return _replicas.share(_t.reduce_sum(values, None, False) if 0 in values.lengths else _reduce_mean(values))
 
 
 def _converted(value, dtype):

@@ -75,6 +75,11 @@ class MeanSquaredLogarithmicError(Loss):
 class Poisson(Loss):
     def __init__(self, reduction: str | None = 'sum_over_batch_size', name: str | None = 'poisson', dtype: DTypeLike | DTypePolicy | None = None) -> None: ...
     def call(self, y_true: Any, y_pred: Any) -> Any: ...
+class Reduction:
+    AUTO: str
+    NONE: str
+    SUM: str
+    SUM_OVER_BATCH_SIZE: str
 class SparseCategoricalCrossentropy(Loss):
     axis: Any
     from_logits: Any

@@ -3,6 +3,7 @@
 import json
 import os
 
+from .. import _replicas
 from .. import _tonnage as _t
 from .._variable import Variable
 from .folder import hold
@@ -50,7 +51,14 @@ class Checkpoint:
 
     @ignores("Checkpoint.write", "options")
     def write(self, file_prefix, options=None):
-        """Writes the state to a file of that name; it appears whole or not at all, a tensor at a time."""
+        """Writes the state to a file of that name; it appears whole or not at all, a tensor at a time. All ranks of a job call this; of those that name
+        the same file one writes it."""
+        if _replicas.writes(file_of(file_prefix)):
+            self._write(file_prefix)
+        _replicas.wait()
+        return os.fspath(file_prefix)
+
+    def _write(self, file_prefix):
         nodes = graph_of(self)
         names = paths_of(nodes)
         tensors, graph = [], []
@@ -66,17 +74,20 @@ class Checkpoint:
         if folder:
             os.makedirs(folder, exist_ok=True)
         _t.save_tensors(file_of(file_prefix), tensors, [(_GRAPH, json.dumps(graph))])
-        return os.fspath(file_prefix)
 
     @ignores("Checkpoint.save", "options")
     def save(self, file_prefix, options=None):
         """Writes the state to a file of that name and a number, one more each time."""
         from .manager import update_checkpoint_state
 
-        hold(self, os.path.dirname(os.fspath(file_prefix)))
+        writes = _replicas.writes(file_prefix)
+        if writes:
+            hold(self, os.path.dirname(os.fspath(file_prefix)))
         self.save_counter.assign_add(1)
         path = self.write(f"{os.fspath(file_prefix)}-{int(self.save_counter)}")
-        update_checkpoint_state(os.path.dirname(path), path, [path])
+        if writes:
+            update_checkpoint_state(os.path.dirname(path), path, [path])
+        _replicas.wait()
         return path
 
     @ignores("Checkpoint.read", "options")

@@ -4,6 +4,7 @@ import os
 import re
 import time
 
+from .. import _replicas
 from .checkpoint import file_of
 from .folder import hold, read_state, write_state
 from .._notices import ignores
@@ -22,7 +23,8 @@ class CheckpointState:
 def update_checkpoint_state(folder, latest, paths, times=()):
     """Writes the state file of a folder; it appears whole or not at all."""
     def relative(path):
-        return os.path.basename(path) if os.path.dirname(path) == folder else path
+        # A folder may end in a slash.
+        return os.path.basename(path) if os.path.abspath(os.path.dirname(path)) == os.path.abspath(folder) else path
 
     lines = [f'model_checkpoint_path: "{relative(latest)}"', *(f'all_model_checkpoint_paths: "{relative(p)}"' for p in paths),
              *(f"all_model_checkpoint_timestamps: {t!r}" for t in times)]
@@ -96,7 +98,9 @@ class CheckpointManager:
             if self._last_step is not None and step - self._last_step < self.checkpoint_interval:
                 return None
             self._last_step = step
-        hold(self, self.directory)
+        writes = _replicas.writes(self.directory)
+        if writes:
+            hold(self, self.directory)
         if checkpoint_number is None:
             self.checkpoint.save_counter.assign_add(1)
             checkpoint_number = int(self.checkpoint.save_counter)
@@ -104,12 +108,15 @@ class CheckpointManager:
         self.checkpoint.write(path)
         self._kept = [(p, t) for p, t in self._kept if p != path] + [(path, time.time())]
         # Old ones are named until they are gone: if this ends in between, the next save takes them away.
-        self._record()
+        if writes:
+            self._record()
         before = len(self._kept)
         for old in self._sweep():
-            os.remove(file_of(old))
-        if len(self._kept) < before:
+            if writes:
+                os.remove(file_of(old))
+        if writes and len(self._kept) < before:
             self._record()
+        _replicas.wait()
         return path
 
     def _record(self):

@@ -133,22 +133,33 @@ pub fn run(args: &TrainArgs) -> Result<ExitCode, String> {
             return answer_of_all(&world, &error);
         }
     };
-    if !speaks && history.sharding != Sharding::Weights {
-        return Ok(ExitCode::SUCCESS);
-    }
+    let stopped = world.gather("train", &[u8::from(STOPPED.load(Ordering::Relaxed))]);
+    let stopped = stopped.iter().position(|said| said == &[1]);
     // All ranks gather the parameters, where they hold blocks of them.
-    let found = found(job.task, &*job.model, &job.data.held_out).map_err(|e| e.to_string())?;
-    if !speaks {
-        return Ok(ExitCode::SUCCESS);
-    }
-    report::write(args, &job, &plan, (&history, found), &page)?;
-    if STOPPED.load(Ordering::Relaxed) {
-        match &args.checkpoint {
-            Some(folder) => say!("stopped; `--resume` goes on from {}", folder.display()),
-            None => say!("stopped; with `--checkpoint FOLDER` it could go on from here"),
+    if speaks || history.sharding == Sharding::Weights {
+        let found = found(job.task, &*job.model, &job.data.held_out).map_err(|e| e.to_string())?;
+        if speaks {
+            report::write(args, &job, &plan, (&history, found), &page)?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    let Some(rank) = stopped else { return Ok(ExitCode::SUCCESS) };
+    let who = match world.size() {
+        1 => "stopped".to_string(),
+        _ => {
+            format!("rank {rank} was interrupted, all stopped after step {}", history.position.step)
+        }
+    };
+    match args.checkpoint.as_ref().filter(|_| speaks) {
+        Some(folder) => say!("{who}; `--resume` goes on from {}", folder.display()),
+        None if speaks => say!("{who}; with `--checkpoint FOLDER` it could go on from here"),
+        None => {}
+    }
+    if world.size() == 1 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // The first that ends with another status ends all: when everything is said and written.
+    world.must(world.engine().barrier("train"));
+    Ok(ExitCode::from(130))
 }
 
 fn bar() -> ProgressBar {

@@ -46,7 +46,7 @@ fn cost(call: &Call) -> Cost {
     let Some((size, _)) = sizes(call) else { return Cost::default() };
     let all = [size.batch, size.rows, size.cols, size.k];
     let flops = all.into_iter().fold(1u64, |n, x| n.saturating_mul(x as u64)) / 2;
-    Cost { flops, bytes: rules::cost::moved(call, &infer(call).unwrap_or_default()) }
+    Cost::local(flops, rules::cost::moved(call, &infer(call).unwrap_or_default()))
 }
 
 fn samples() -> Vec<Sample> {

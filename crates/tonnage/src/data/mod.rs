@@ -5,6 +5,7 @@ mod count;
 mod feed;
 mod keep;
 mod merge;
+mod parts;
 mod pass;
 mod pick;
 mod pipeline;

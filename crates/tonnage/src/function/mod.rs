@@ -405,8 +405,9 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let variables = traced.variables.into_iter().map(|u| (u.variable, u.written)).collect();
         let key = CallKey::of_types(&signature.text, &signature.types);
         let is_open = !signature.symbols.is_empty();
-        let program =
+        let mut program =
             TracedProgram::new(traced.graph, signature, traced.captured, variables, results)?;
+        program.replica = traced.replica;
         // Only types are kept of the result: what was traced is in the program.
         let result = result.map(&mut |tensor| Ok(Tensor::from_spec(tensor.ty())))?;
         let concrete = Arc::new(Concrete { program, result });

@@ -17,6 +17,7 @@ use tonnage_core::{Bytes, Dim, Graph, Node, Result, Symbol};
 use tonnage_plan::{InputSpec, lower, lower_with_residuals};
 use tonnage_runtime::Array;
 use tonnage_runtime::machine::target;
+use tonnage_runtime::random::Replica;
 
 use super::signature::{Bound, Signature};
 use crate::tensor::Tensor;
@@ -34,6 +35,8 @@ pub(crate) struct TracedProgram {
     pub variables: Vec<(Variable, bool)>,
     /// Outputs that are results; the rest are new values of variables.
     pub results: usize,
+    /// As which of several replicas a call draws its random numbers; otherwise as its thread does.
+    pub replica: Option<Replica>,
     graph: ProgramForm,
 }
 
@@ -69,7 +72,8 @@ impl TracedProgram {
             }
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(TracedProgram { number, signature, captured, variables, results, graph })
+        let replica = None;
+        Ok(TracedProgram { number, signature, captured, variables, results, replica, graph })
     }
 
     /// The same with other variables for its own.
@@ -95,6 +99,7 @@ impl TracedProgram {
             captured,
             variables,
             results: self.results,
+            replica: self.replica,
             graph,
         })
     }

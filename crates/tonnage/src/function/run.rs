@@ -102,8 +102,9 @@ impl TracedProgram {
         }
         let start = Instant::now();
         let mark = Mark { source, kind: Kind::Activation };
+        let random = random::draw_as(self.replica.unwrap_or_else(random::Replica::of_thread));
         let (mut made, measured) =
-            execute::execute_with(&plan, &inputs, (random::draw(), specs.given()), mark)?;
+            execute::execute_with(&plan, &inputs, (random, specs.given()), mark)?;
         let ran = Ran::new(&plan, measured, start.elapsed());
         drop(inputs);
         if made.len() < self.results {

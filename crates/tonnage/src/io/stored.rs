@@ -208,14 +208,26 @@ impl FileTensor {
     pub fn read(&self) -> Result<Tensor> {
         let source = Source::here();
         let layout = self.order.layout(self.sizes.clone());
-        self.filled(layout, source, |bytes| {
-            self.file.fill(self.at, bytes)?;
-            let mut sum = Checksum::default();
-            if self.sum.is_some() {
-                sum.add(bytes);
-            }
-            self.compared(&sum)
-        })
+        let made =
+            filled(self.dtype, layout, self.name.as_deref(), source, |bytes| self.fill(bytes));
+        made.map_err(|e| e.at(source))
+    }
+
+    /// Whether the file holds a checksum of it.
+    pub(super) fn has_sum(&self) -> bool {
+        self.sum.is_some()
+    }
+
+    /// All of it, into bytes that are as long.
+    pub(super) fn fill(&self, bytes: &mut [u8]) -> Result<()> {
+        self.file.fill(self.at, bytes)?;
+        let mut sum = Checksum::default();
+        if self.sum.is_some() {
+            sum.add(bytes);
+        }
+        self.compared(&sum)?;
+        self.order.swap_bytes(self.dtype, bytes);
+        Ok(())
     }
 
     /// A tensor that stays in the file. It is a recipe as a range or random numbers are, and takes no memory: elementwise ops of it are recipes

@@ -18,6 +18,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::{Builder, Graph, ValueId};
 use tonnage_core::recipe::Key;
 use tonnage_core::{Emit, ErrorKind, Kind, Mark, OpDef, Result, TensorType, Value};
+use tonnage_runtime::random::Replica;
 
 pub(crate) use lift::lift;
 pub(crate) use part::InputOrigin;
@@ -57,6 +58,8 @@ pub(crate) struct TraceState {
     waits_for: Vec<ValueId>,
     /// Nodes that wait so, by their first outputs.
     waiting: HashMap<ValueId, Vec<ValueId>>,
+    /// As which of several replicas a call draws its random numbers, where it is to draw as one.
+    replica: Option<Replica>,
 }
 
 impl TraceState {
@@ -119,6 +122,8 @@ pub(crate) struct FinishedTrace {
     /// What the captured inputs are, in order.
     pub captured: Vec<Tensor>,
     pub variables: Vec<UsedVariable>,
+    /// As which of several replicas a call draws its random numbers, where it is to draw as one.
+    pub replica: Option<Replica>,
 }
 
 impl Trace {
@@ -161,6 +166,7 @@ impl Trace {
             random: 0,
             waits_for: Vec::new(),
             waiting: HashMap::new(),
+            replica: None,
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff;
         let state = Mutex::new(state);
@@ -269,6 +275,14 @@ impl Trace {
                 state.random += 1;
                 Key::PerCall(state.random - 1)
             }
+        }
+    }
+
+    /// Lets calls of the function that is traced draw as one of several replicas.
+    pub fn draw_as(&self, replica: Replica) {
+        match &self.0.parent {
+            Some(parent) => parent.draw_as(replica),
+            None => self.state().replica = Some(replica),
         }
     }
 
@@ -396,6 +410,6 @@ impl Trace {
                 graph.value_mut(id).name = Some(used.variable.name().into());
             }
         }
-        Ok(FinishedTrace { graph, captured, variables })
+        Ok(FinishedTrace { graph, captured, variables, replica: state.replica })
     }
 }

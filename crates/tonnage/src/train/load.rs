@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Result, Source};
+use tonnage_core::{Result, Source, TensorType};
 
 use crate::io::{SafeTensors, bad_file, save_safetensors};
 use crate::nn::Parameters;
@@ -42,9 +42,32 @@ pub fn load(file: &SafeTensors, variables: &[(String, Variable)], how: Loading) 
 }
 
 fn loaded(file: &SafeTensors, variables: &[(String, Variable)], how: Loading) -> Result<Loaded> {
+    let found = matched(file.path(), file.names(), |name| file.ty(name), variables, how)?;
     let wanted: BTreeMap<&str, &Variable> =
         variables.iter().map(|(name, variable)| (name.as_str(), variable)).collect();
-    let there: BTreeSet<&str> = file.names().collect();
+    let is_there = |name: &str| found.missing.iter().all(|missing| missing != name);
+    // All of them before the first variable changes.
+    for name in wanted.keys().filter(|name| is_there(name)) {
+        file.tensor(name)?.check()?;
+    }
+    for (name, variable) in wanted.iter().filter(|(name, _)| is_there(name)) {
+        // From the file straight into the variable's bytes: a tensor between them would take as much again.
+        variable.assign(&file.tensor(name)?.lazy())?;
+    }
+    Ok(found)
+}
+
+/// What is not on both sides, where names and types agree as they should.
+pub(super) fn matched<'f>(
+    path: &Path,
+    names: impl Iterator<Item = &'f str>,
+    ty: impl Fn(&str) -> Result<TensorType>,
+    variables: &[(String, Variable)],
+    how: Loading,
+) -> Result<Loaded> {
+    let wanted: BTreeMap<&str, &Variable> =
+        variables.iter().map(|(name, variable)| (name.as_str(), variable)).collect();
+    let there: BTreeSet<&str> = names.collect();
     let owned = |names: Vec<&&str>| names.into_iter().map(|name| name.to_string()).collect();
     let found = Loaded {
         missing: owned(wanted.keys().filter(|name| !there.contains(**name)).collect()),
@@ -58,26 +81,18 @@ fn loaded(file: &SafeTensors, variables: &[(String, Variable)], how: Loading) ->
     };
     if wrong {
         let what = format!("is of another model: missing {missing:?}, unknown {unknown:?}");
-        return Err(bad_file(file.path(), what, "use the model that it was saved from"));
+        return Err(bad_file(path, what, "use the model that it was saved from"));
     }
     let mut others = Vec::new();
     for (name, variable) in wanted.iter().filter(|(name, _)| there.contains(**name)) {
-        let (saved, own) = (file.ty(name)?, variable.ty());
+        let (saved, own) = (ty(name)?, variable.ty());
         if saved != own {
             others.push(format!("`{name}` is {saved}, and {own} in the model"));
         }
     }
     if !others.is_empty() {
         let help = "use the model that it was saved from";
-        return Err(bad_file(file.path(), others.join("; "), help));
-    }
-    // All of them before the first variable changes.
-    for name in wanted.keys().filter(|name| there.contains(**name)) {
-        file.tensor(name)?.check()?;
-    }
-    for (name, variable) in wanted.iter().filter(|(name, _)| there.contains(**name)) {
-        // From the file straight into the variable's bytes: a tensor between them would take as much again.
-        variable.assign(&file.tensor(name)?.lazy())?;
+        return Err(bad_file(path, others.join("; "), help));
     }
     Ok(found)
 }

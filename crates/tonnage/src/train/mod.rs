@@ -4,6 +4,7 @@ mod agree;
 mod callback;
 mod checkpoint;
 mod choose;
+mod elastic;
 mod evaluate;
 mod fit;
 mod learn;

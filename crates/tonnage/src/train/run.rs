@@ -31,9 +31,10 @@ pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
         fit.world.engine().barrier("fit")?;
     }
     let _withdraw = Withdraw(step);
-    let run = agree::on_errors(&fit.world, TrainRun::begin(fit, step, data, after))?;
+    let run =
+        agree::on_errors(&fit.world, "cannot start", TrainRun::begin(fit, step, data, after))?;
     let (mut run, plan) = run;
-    agree::on_errors(&fit.world, run.restore(step))?;
+    agree::on_errors(&fit.world, "cannot go on", run.restore(step))?;
     agree::on_start(fit, &plan, run.history.position)?;
     let ended = run.finish_run();
     match ended {
@@ -52,6 +53,8 @@ struct TrainRun<'a, M, L, C> {
     after: &'a mut C,
     /// Everything that a checkpoint holds.
     named: Vec<(String, Variable)>,
+    /// Those of all ranks.
+    checkpoints: Option<Checkpoints>,
     /// Where the last checkpoint stands: one that training has not gone on from is not saved again.
     saved: Option<Position>,
     /// Steps that there will be in all, where that is known before.
@@ -70,7 +73,8 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
         data: &'a dyn Feed,
         after: &'a mut C,
     ) -> Result<(TrainRun<'a, M, L, C>, String)> {
-        if let Some(checkpoints) = fit.checkpoints.as_ref().filter(|_| fit.world.rank() == 0) {
+        let checkpoints = fit.checkpoints.as_ref().map(|all| all.clone().across(&fit.world));
+        if let Some(checkpoints) = &checkpoints {
             checkpoints.lock()?;
         }
         fit.check_steps(data)?;
@@ -103,6 +107,7 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
             judge,
             after,
             named,
+            checkpoints,
             saved: None,
             steps,
             rows: 0,
@@ -114,7 +119,7 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     /// Keeps the blocks of this rank alone, where ranks hold some, and goes on from the last checkpoint where that was asked for.
     fn restore(&mut self, step: &TrainStep<'_, M, L>) -> Result<()> {
         step.cut()?;
-        if let (true, Some(checkpoints)) = (self.fit.resume, &self.fit.checkpoints) {
+        if let (true, Some(checkpoints)) = (self.fit.resume, &self.checkpoints) {
             self.saved = checkpoints.restore(&self.named)?;
         }
         self.history.position = self.saved.unwrap_or(self.history.position);
@@ -133,23 +138,11 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
         self.end()
     }
 
-    /// Saves a checkpoint, at a score where there is one. Rank 0 saves for all: what ranks hold in blocks they gather for it, and otherwise all have the same.
+    /// Saves a checkpoint where training is, at a score where there is one, on all ranks at once. Where one of them cannot, all end.
     fn save(&mut self, checkpoints: &Checkpoints, score: Option<f64>) -> Result<()> {
-        let saves = self.fit.world.rank() == 0;
-        let mut values = Vec::new();
-        for (name, variable) in &self.named {
-            let value = match variable.is_cut() {
-                true => Variable::whole(variable)?,
-                false => variable.clone(),
-            };
-            if saves {
-                values.push((name.clone(), value));
-            }
-        }
         let position = self.history.position;
-        if saves {
-            checkpoints.save_scored(&values, position, score)?;
-        }
+        let saved = checkpoints.try_save(&self.named, position, score);
+        saved.map_err(|failed| failed.end(&self.fit.world))?;
         self.saved = Some(position);
         Ok(())
     }
@@ -270,9 +263,9 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     /// Saves a checkpoint where one is due after so many steps.
     fn save_after_step(&mut self) -> Result<()> {
         let (every, position) = (self.fit.every, self.history.position);
-        match &self.fit.checkpoints {
+        match self.checkpoints.clone() {
             Some(checkpoints) if every > 0 && position.step.is_multiple_of(every) => {
-                self.save(checkpoints, None)
+                self.save(&checkpoints, None)
             }
             _ => Ok(()),
         }
@@ -280,9 +273,9 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
 
     /// Saves a checkpoint where one is due after every epoch.
     fn save_after_epoch(&mut self, epoch: &Epoch) -> Result<()> {
-        match &self.fit.checkpoints {
+        match self.checkpoints.clone() {
             Some(checkpoints) if self.fit.every == 0 || checkpoints.keeps_best() => {
-                self.save(checkpoints, Some(epoch.score()))
+                self.save(&checkpoints, Some(epoch.score()))
             }
             _ => Ok(()),
         }
@@ -291,10 +284,10 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
     /// Saves where training ended, unless that was saved already.
     fn end(mut self) -> Result<History> {
         let position = self.history.position;
-        if let Some(checkpoints) = &self.fit.checkpoints
+        if let Some(checkpoints) = self.checkpoints.clone()
             && self.saved != Some(position)
         {
-            self.save(checkpoints, None)?;
+            self.save(&checkpoints, None)?;
         }
         Ok(self.history)
     }

@@ -175,11 +175,6 @@ impl Variable {
         }
     }
 
-    /// A variable that holds all of its value: an op of all ranks.
-    pub(crate) fn whole(&self) -> Result<Variable> {
-        Variable::create(self.own_name(), self.read()?, self.0.role, self.0.made)
-    }
-
     /// The block of this rank of its value.
     pub(crate) fn read_block(&self, world: &World) -> Result<Tensor> {
         match self.blocks() {

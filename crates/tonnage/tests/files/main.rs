@@ -7,6 +7,7 @@ mod bad_files;
 mod files;
 mod lazy_files;
 mod loop_files;
+mod ranges;
 mod sharded;
 mod tables_in_files;
 mod variables_in_files;

@@ -12,10 +12,13 @@
 #[path = "../common/open_mpi.rs"]
 mod open_mpi;
 
+mod checkpoints;
 mod collectives;
 mod engine;
+mod faults;
 mod training;
 
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
@@ -24,6 +27,24 @@ use tonnage::world::{self, World};
 
 /// What a rank of a test is told: which of its programs to run.
 const PROGRAM: &str = "TONNAGE_TEST_PROGRAM";
+
+/// A folder of one test, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let name = format!("tonnage-{}-{}", name.replace("::", "-"), std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
 
 /// The name of the test around, as the harness knows it.
 macro_rules! name {
@@ -45,6 +66,16 @@ fn is_rank(run: impl Fn(&World, &str)) -> bool {
 
 /// Runs a program of a test on so many ranks; nothing where there is no MPI.
 fn start(name: &str, program: &str, ranks: usize) -> Option<Output> {
+    start_by(name, program, ranks, &|_| ())
+}
+
+/// The same with another command, or other variables for it.
+fn start_by(
+    name: &str,
+    program: &str,
+    ranks: usize,
+    change: &dyn Fn(&mut Command),
+) -> Option<Output> {
     // One job at a time: each has more processes than there are cores.
     static MPI: Mutex<Option<Result<OpenMpi, String>>> = Mutex::new(None);
     let mut mpi = MPI.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,6 +88,7 @@ fn start(name: &str, program: &str, ranks: usize) -> Option<Output> {
     };
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(PROGRAM, program);
+    change(&mut command);
     Some(mpi.run(ranks, &mut command))
 }
 
@@ -75,6 +107,8 @@ fn on_ranks(name: &str, counts: impl IntoIterator<Item = usize>, run: impl Fn(&W
 fn ended_well(made: &Output, what: &str) -> String {
     let (out, err) = (String::from_utf8_lossy(&made.stdout), String::from_utf8_lossy(&made.stderr));
     assert!(made.status.success(), "{what}: {out}\n{err}");
+    // A name that no test has runs none, and ends well.
+    assert!(!out.contains("running 0 tests"), "{what}: {out}");
     out.into_owned()
 }
 

@@ -39,7 +39,7 @@ fn every_row_is_learned_from_once() {
 }
 
 #[test]
-fn ranks_go_on_from_the_checkpoint_of_one_process() {
+fn ranks_and_one_process_go_on_from_each_others_checkpoints() {
     on_ranks(name!(), [3], |world| goes_on(world).unwrap());
 }
 
@@ -57,6 +57,7 @@ fn ranks_that_differ_are_told_before_the_first_step() {
         ("seed", "the random state (`set_seed`) of rank 1 is not that of rank 0", 3),
         ("budget", "the budget of rank 1 is not that of rank 0", 3),
         ("too small a budget", "rank 1 cannot start: ", 2),
+        ("model", "the plan of a step of rank 1 is not that of rank 0", 3),
     ] {
         let Some(made) = start(name!(), program, 3) else { return };
         let said = ended_well(&made, program);
@@ -80,10 +81,10 @@ fn a_rank_that_fails_dies_or_stops_ends_all() {
     }
 }
 
-type Rows = Dataset<(Tensor, Tensor)>;
+pub type Rows = Dataset<(Tensor, Tensor)>;
 
 /// Rows of numbers, and one of four classes.
-fn points(rows: usize, shape: &[usize]) -> Rows {
+pub fn points(rows: usize, shape: &[usize]) -> Rows {
     let sizes: Vec<usize> = [&[rows], shape].concat();
     let x = RandomKey::new(3).normal(sizes, DType::F32).unwrap();
     let y = RandomKey::new(4).int(0, 4, [rows], DType::I64).unwrap();
@@ -109,7 +110,7 @@ impl Layer for Table {
     }
 }
 
-fn perceptron() -> Sequential {
+pub fn perceptron() -> Sequential {
     // Lengths that no number of ranks divides.
     let hidden = Sequential::new().then(Dense::new(23)).then(Activation::Tanh);
     hidden.then(Dropout(0.3)).then(Dense::new(4))
@@ -155,7 +156,7 @@ fn transformer() -> Transformer {
     }
 }
 
-fn loss(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
+pub fn loss(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
     logits.sparse_cross_entropy(labels)
 }
 
@@ -317,7 +318,7 @@ fn goes_on(world: &World) -> Result<()> {
     let adam = || Optimizer::adam(0.02);
     let whole = trained(&fit.clone().accumulate(world.size()), perceptron, adam, &data)?;
     // One process begins, which is rank 0 alone; all go on, and rank 0 saves.
-    let saving = fit.checkpoints(Checkpoints::new(&folder), 0);
+    let saving = fit.clone().checkpoints(Checkpoints::new(&folder), 0);
     if world.rank() == 0 {
         trained(&saving.clone().accumulate(world.size()).at_most(3), perceptron, adam, &data)?;
     }
@@ -325,8 +326,20 @@ fn goes_on(world: &World) -> Result<()> {
     let here = trained(&saving.clone().across(world).resume(), perceptron, adam, &data)?;
     assert_eq!(here.1, whole.1);
     assert_eq!(here.0.position, whole.0.position);
+    drop(saving);
     world.engine().barrier("test")?;
     if world.rank() == 0 {
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+    world.engine().barrier("test")?;
+    // All begin, and one process goes on.
+    let saving = fit.checkpoints(Checkpoints::new(&folder), 0);
+    trained(&saving.clone().across(world).at_most(3), perceptron, adam, &data)?;
+    if world.rank() == 0 {
+        let alone = saving.clone().accumulate(world.size()).resume();
+        let here = trained(&alone, perceptron, adam, &data)?;
+        assert_eq!(here.1, whole.1);
+        drop((saving, alone));
         std::fs::remove_dir_all(&folder).unwrap();
     }
     Ok(())
@@ -341,7 +354,10 @@ fn differs(world: &World, program: &str) {
         _ => "1MiB",
     };
     set_seed(if program == "seed" && is_other { 8 } else { 7 });
-    let (model, optimizer, data) = (perceptron(), Optimizer::adam(0.02), points(64, &[6]));
+    let (mut model, optimizer, data) = (perceptron(), Optimizer::adam(0.02), points(64, &[6]));
+    if program == "model" && is_other {
+        model = model.then(Activation::Tanh);
+    }
     let fit = Fit::new(1, 8).budget(budget.parse().unwrap()).across(world);
     let made = fit.run(&model, &optimizer, &data, loss, |_| Go::On);
     println!("rank {}: {}", world.rank(), made.unwrap_err());

@@ -8,6 +8,7 @@ use tonnage::{
 };
 use tonnage_core::philox;
 
+use crate::common::dice::Dice;
 use crate::common::{Folder, in_use, own_context};
 
 /// The first `n` numbers as elements, and as rows of a tensor.
@@ -342,4 +343,59 @@ fn errors_come_where_they_happen_and_those_to_ignore_do_not() {
     };
     assert_eq!(to(5).unwrap().shape().to_string(), "[1, 5]");
     assert!(to(2).unwrap_err().to_string().contains("smaller size"));
+}
+
+#[test]
+fn parts_of_batches_have_every_row_once_whatever_the_lengths() {
+    let _context = own_context();
+    let mut dice = Dice(9);
+    // Each is a time through the data of its own, and of the same number on all ranks.
+    let lists = |of: &Pipeline<Tensor>| -> Vec<Vec<i64>> {
+        of.pass(3).map(|x| x.unwrap().to_vec().unwrap()).collect()
+    };
+    for _ in 0..60 {
+        let (rows, batch, ranks) = (dice.below(30), dice.below(9) + 1, dice.below(6) + 1);
+        let (times, buffer, seed) = (dice.below(3) + 1, dice.below(40), dice.next());
+        let (is_whole, before) = (dice.below(2) == 0, dice.below(2) == 0);
+        for of in numbers(rows as i64) {
+            // Every rank makes the same batches, by the same seed.
+            let shuffled = match buffer {
+                0 => of,
+                _ => of.shuffle(buffer, RandomKey::new(seed)),
+            };
+            let batched = |of: Pipeline<Tensor>| match is_whole {
+                true => of.whole_batches(batch),
+                false => of.batch(batch),
+            };
+            let all = match before {
+                true => batched(shuffled.repeat(times)),
+                false => batched(shuffled).repeat(times),
+            };
+            let what = format!(
+                "{rows} rows, batches of {batch} on {ranks} ranks, {times} times, shuffled in {buffer}, {is_whole}, {before}"
+            );
+            let whole = lists(&all);
+            let own: Vec<Vec<Vec<i64>>> =
+                (0..ranks).map(|rank| lists(&all.clone().part_of_batches(rank, ranks))).collect();
+            for rank in &own {
+                assert_eq!(rank.len(), whole.len(), "as many batches on each rank: {what}");
+            }
+            for (i, batch) in whole.iter().enumerate() {
+                let parts: Vec<&Vec<i64>> = own.iter().map(|rank| &rank[i]).collect();
+                let joined: Vec<i64> = parts.iter().copied().flatten().copied().collect();
+                assert_eq!(joined, *batch, "in rank order: {what}");
+                let lengths = || parts.iter().map(|part| part.len());
+                assert!(lengths().max().unwrap() <= lengths().min().unwrap() + 1, "{what}");
+            }
+            // Where it is not split, each rank has all rows, in parts as small.
+            let every = all.clone().parts_of_batches(ranks);
+            assert_eq!(lists(&every).len(), whole.len() * ranks, "{what}");
+            assert_eq!(lists(&every).concat(), whole.concat(), "{what}");
+            let counts = [all.count(), all.clone().part_of_batches(0, ranks).count()];
+            assert_eq!(counts[0], counts[1], "{what}");
+        }
+    }
+    let none = Pipeline::range(0, Some(3), 1).part_of_batches(0, 2);
+    let error = none.iter().next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("give batches: one first length for all"), "{error}");
 }

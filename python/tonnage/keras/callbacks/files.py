@@ -5,6 +5,7 @@ import os
 
 from .base import Callback
 from .rates import _Watching
+from ... import _replicas
 from ..._notices import ignores
 from ..._variable import Variable
 from ...train.folder import hold, release
@@ -55,13 +56,15 @@ class ModelCheckpoint(_Watching):
             path = self.filepath.format(epoch=epoch + 1, batch=(batch or 0) + 1, **logs)
         except KeyError as error:
             raise KeyError(f"Failed to format this callback filepath: {self.filepath!r}. Reason: {error}") from None
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        if self.save_weights_only:
-            self.model.save_weights(path)
-        else:
-            self.model.save(path)
-        if self.verbose > 0:
-            print(f"\nEpoch {epoch + 1}: saving model to {path}")
+        if _replicas.writes(path):
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            if self.save_weights_only:
+                self.model.save_weights(path)
+            else:
+                self.model.save(path)
+            if self.verbose > 0:
+                print(f"\nEpoch {epoch + 1}: saving model to {path}")
+        _replicas.wait()
 
 
 class BackupAndRestore(Callback):
@@ -75,7 +78,10 @@ class BackupAndRestore(Callback):
 
     def on_train_begin(self, logs=None):
         """Goes on from what is there. Until training ends, the folder is this process's."""
-        hold(self, self.folder)
+        self._writes = _replicas.writes(self._path)
+        if self._writes:
+            hold(self, self.folder)
+        _replicas.wait()
         if os.path.exists(self._path):
             begun = Variable(0, dtype="int64", trainable=False, name="begun")
             self._checkpoint(begun).read(self._path)
@@ -93,7 +99,7 @@ class BackupAndRestore(Callback):
 
     def on_train_end(self, logs=None):
         """Takes away what is no longer needed."""
-        if self.delete_checkpoint and os.path.exists(self._path):
+        if self.delete_checkpoint and self._writes and os.path.exists(self._path):
             os.remove(self._path)
         release(self)
 
@@ -108,6 +114,8 @@ class CSVLogger(Callback):
 
     def on_train_begin(self, logs=None):
         """Opens the file."""
+        if not _replicas.writes(self.filename):
+            return
         self._old = self.append and os.path.exists(self.filename) and os.path.getsize(self.filename) > 0
         self._file = open(self.filename, "a" if self.append else "w", newline="", encoding="utf-8")
         self._writer = None
@@ -115,6 +123,8 @@ class CSVLogger(Callback):
     def on_epoch_end(self, epoch, logs=None):
         """Writes a line. Figures of validation have columns from the start: they may come with a later epoch."""
         logs = logs or {}
+        if self._file is None:
+            return
         if self._writer is None:
             names = sorted(logs)
             if not any(name.startswith("val_") for name in names):

@@ -1,5 +1,6 @@
 """Layers that bring numbers to a common size."""
 
+from ... import _replicas
 from ... import _tonnage as _t
 from ..._shape import TensorShape
 from .. import constraints, initializers, regularizers
@@ -113,7 +114,8 @@ class BatchNormalization(_Scaled):
 
     def _remember(self, mean, variance):
         for variable, new in ((self.moving_mean, mean), (self.moving_variance, variance)):
-            new = _as(_t.stop_gradient(new), variable.dtype)
+            # The same on all replicas, which each see a part of the batch.
+            new = _replicas.mean(_as(_t.stop_gradient(new), variable.dtype))
             variable.assign(variable * self.momentum + new * (1.0 - self.momentum))
 
 

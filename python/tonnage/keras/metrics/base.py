@@ -1,5 +1,8 @@
 """What metrics share: state in variables, and means."""
 
+import functools
+
+from ... import _replicas
 from ... import _tonnage as _t
 from ..._variable import Variable
 from .. import initializers
@@ -24,7 +27,16 @@ class Metric(Configured):
     3.0
     """
 
+    _ranks = None
+    """The ranks that add to it, where they are several."""
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "result" in vars(cls):
+            cls.result = _of_all_ranks(vars(cls)["result"])
+
     def __init__(self, dtype=None, name=None):
+        self._ranks = _replicas.several()
         self.name = name or name_of(type(self))
         self._dtype = _t.DType(dtype or floatx())
 
@@ -85,6 +97,18 @@ class Metric(Configured):
 
     def __repr__(self):
         return f"<{type(self).__name__} name={self.name}>"
+
+
+def _of_all_ranks(result):
+    """A figure over what all replicas have added, for who asks outside of them."""
+    @functools.wraps(result)
+    def call(self):
+        if self._ranks is None or _t.in_replica():
+            return result(self)
+        with _replicas.summed(self._ranks, self.variables):
+            return result(self)
+
+    return call
 
 
 def by_row(values, sample_weight, dtype, fold):

@@ -73,7 +73,7 @@ def tensor(value):
 class Arrays:
     """Batches of arrays, in order or shuffled."""
 
-    def __init__(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, class_weight=None):
+    def __init__(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False, class_weight=None, ranks=None):
         self.data = pack(arrays(x), arrays(y), arrays(sample_weight))
         flat = [a for a in _nest.flatten(list(self.data)) if a is not None]
         if not flat:
@@ -89,22 +89,30 @@ class Arrays:
         self.batch_size = 32 if batch_size is None else int(batch_size)
         if self.batch_size <= 0:
             raise ValueError(f"batch_size must be positive. Received: {batch_size}")
-        self.shuffle, self.class_weight = shuffle, class_weight
+        self.shuffle, self.class_weight, self.ranks = shuffle, class_weight, ranks
         self.steps = math.ceil(self.rows / self.batch_size)
 
     def __iter__(self):
         order = None
         if self.shuffle == "batch":
-            starts = np.random.permutation(self.steps) * self.batch_size
+            starts = self._permutation(self.steps) * self.batch_size
         else:
-            order = np.random.permutation(self.rows) if self.shuffle else None
+            order = self._permutation(self.rows) if self.shuffle else None
             starts = range(0, self.rows, self.batch_size)
         for start in starts:
             stop = min(int(start) + self.batch_size, self.rows)
+            if self.ranks is not None:
+                first, last = self.ranks.part(stop - int(start))
+                start, stop = int(start) + first, int(start) + last
             rows = slice(int(start), stop) if order is None else order[start:stop]
             batch = tuple(None if part is None else _nest.map_structure(lambda a: _rows(a, rows), part)
                           for part in self.data)
             yield alone(weighted(batch, self.class_weight))
+
+    def _permutation(self, n):
+        """A random order: on several ranks that of the first."""
+        order = np.random.permutation(n)
+        return order if self.ranks is None else self.ranks.broadcast(_t.to_tensor(order, None, None), 0).numpy()
 
 
 def _rows(array, rows):
@@ -140,8 +148,10 @@ def weighted(batch, class_weight):
 class Stream:
     """Batches that come as they are: datasets, generators, objects with ``__len__`` and ``__getitem__``."""
 
-    def __init__(self, data, steps=None, class_weight=None):
-        self.data, self.class_weight = data, class_weight
+    def __init__(self, data, steps=None, class_weight=None, ranks=None):
+        if ranks is not None and hasattr(data, "_of_rank"):
+            data, ranks = data if data._is_of_rank else data._of_rank(ranks), None
+        self.data, self.class_weight, self.ranks = data, class_weight, ranks
         self.indexed = hasattr(data, "__getitem__") and hasattr(data, "__len__") and not hasattr(data, "element_spec")
         self.steps = steps
         if steps is None and hasattr(data, "cardinality"):
@@ -179,6 +189,8 @@ class Stream:
             done += 1
             parts = tuple(item) if isinstance(item, (tuple, list)) else (item,)
             parts = tuple(None if p is None else _nest.map_structure(lambda v: v if v is None else tensor(v), p) for p in parts)
+            if self.ranks is not None:
+                parts = tuple(None if p is None else _nest.map_structure(self._part, p) for p in parts)
             yield alone(weighted(parts, self.class_weight))
         if hasattr(self.data, "cardinality") or self.indexed:
             known = len(self.data) if self.indexed else int(self.data.cardinality())
@@ -188,21 +200,29 @@ class Stream:
             self.data.on_epoch_end()
 
 
-def batches(x, y=None, sample_weight=None, batch_size=None, steps=None, shuffle=False, class_weight=None):
-    """What goes over ``x`` and ``y`` in batches."""
+    def _part(self, value):
+        """The rows of this rank, of a batch that all have."""
+        if value is None:
+            return None
+        first, last = self.ranks.part(value.lengths[0])
+        return value[first:last]
+
+
+def batches(x, y=None, sample_weight=None, batch_size=None, steps=None, shuffle=False, class_weight=None, ranks=None):
+    """What goes over ``x`` and ``y`` in batches; on several ranks, the part of each batch that is this one's."""
     if isinstance(x, (Arrays, Stream)):
         return x
     if x is None:
         raise ValueError("there is nothing to work on: x is None")
     if _is_arrays(x) and not hasattr(x, "element_spec"):
-        made = Arrays(x, y, sample_weight, batch_size, shuffle, class_weight)
+        made = Arrays(x, y, sample_weight, batch_size, shuffle, class_weight, ranks)
         return Limited(made, steps) if steps is not None and steps < made.steps else made
     if isinstance(x, (str, bytes)) or not (hasattr(x, "__iter__") or hasattr(x, "__getitem__")):
         raise ValueError(f"Unrecognized data type: x={x!r:.60} (of type {type(x)}); give arrays, tensors, a dataset or a generator")
     if y is not None or sample_weight is not None:
         raise ValueError(f"When providing `x` as a {type(x).__name__}, `y` and `sample_weight` come with it, and must not be passed")
     # Batches come as they are: a batch size says nothing of them, as in Keras.
-    return Stream(x, steps, class_weight)
+    return Stream(x, steps, class_weight, ranks)
 
 
 class Limited:

@@ -2,6 +2,7 @@
 
 import weakref
 
+from ... import _replicas
 from ... import _tonnage as _t
 from .. import losses as _losses
 from .. import metrics as _metrics
@@ -171,7 +172,7 @@ class Compiled:
                 raise ValueError("a loss was given, but no targets `y` to compare predictions with")
             made = loss(target, output, weight)
             if self.per_output:
-                next(tracked).update_state(made, _batch_weight(output))
+                next(tracked).update_state(_replicas.whole(made), _batch_weight(output))
             made = made if share == 1.0 else made * share
             made = made if made.dtype.name == "float32" else _t.cast(made, "float32")
             total = made if total is None else total + made

@@ -11,6 +11,7 @@ import weakref
 import numpy as np
 
 from ... import _nest
+from ... import _replicas
 from ... import _tonnage as _t
 from ..._function import Function
 from ..._gradient import GradientTape
@@ -46,8 +47,16 @@ class Trainer(LoopMixin):
         self._compile_with = dict(optimizer=self.optimizer, loss=loss, loss_weights=loss_weights, metrics=metrics,
                                   weighted_metrics=weighted_metrics, run_eagerly=run_eagerly)
         self.run_eagerly = bool(run_eagerly)
+        self._distribute = _replicas.stack()[-1] if _replicas.several() is not None else None
         self._functions = {}
         self.stop_training = False
+
+    _distribute = None
+
+    @property
+    def distribute_strategy(self):
+        """The strategy that it was compiled under, where that has several replicas; otherwise ``None``."""
+        return self._distribute
 
     @property
     def compiled(self):
@@ -148,7 +157,7 @@ class Trainer(LoopMixin):
         for extra in self.losses:
             extra = _t.to_tensor(extra, None, None)
             extra = extra if extra.dtype.name == "float32" or loss is None else _t.cast(extra, "float32")
-            extra = _t.reduce_sum(extra, None, False) if extra.ndim else extra
+            extra = _replicas.share(_t.reduce_sum(extra, None, False) if extra.ndim else extra)
             loss = extra if loss is None else loss + extra
         if loss is None:
             raise ValueError("No loss to compute. Provide a `loss` argument in `compile()`.")
@@ -165,7 +174,7 @@ class Trainer(LoopMixin):
             y_pred = self(x, training=True)
             loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
             scaled = self.optimizer.scale_loss(loss) if self.optimizer is not None else loss
-        self._track_loss(loss, x)
+        self._track_loss(_replicas.whole(loss), x)
         variables = self.trainable_variables
         if variables:
             gradients = tape.gradient(scaled, variables)
@@ -182,7 +191,7 @@ class Trainer(LoopMixin):
         y_pred = self(x, training=False)
         if self._compiled.loss is not None or self.losses:
             loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
-            self._track_loss(loss, x)
+            self._track_loss(_replicas.whole(loss), x)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def predict_step(self, data):
@@ -199,7 +208,9 @@ class Trainer(LoopMixin):
 
             def step(data):
                 model = owner()
-                made = converted(getattr(model, f"{kind}_step"))(data)
+                run, strategy = converted(getattr(model, f"{kind}_step")), model.distribute_strategy
+                # Predictions are of all rows on each rank.
+                made = run(data) if strategy is None or kind == "predict" else strategy.run(run, (data,))
                 model._clear_losses()
                 return made
 

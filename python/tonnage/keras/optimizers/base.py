@@ -1,6 +1,7 @@
 """What optimizers share. The steps themselves, what is remembered, decay and clipping are ``tonnage::optim``'s; here are
 names, schedules, constraints and files. A rule of one's own is an ``update_step`` over slots."""
 
+from ... import _replicas
 from ... import _tonnage as _t
 from ..._notices import refuse
 from ..._shape import IndexedSlices
@@ -165,14 +166,18 @@ class Optimizer(Configured):
 
     # Steps.
 
-    def apply_gradients(self, grads_and_vars, name=None, **kwargs):
-        """Updates variables by their gradients, pairs of both."""
+    def apply_gradients(self, grads_and_vars, name=None, skip_gradients_aggregation=False, **kwargs):
+        """Updates variables by their gradients, pairs of both. On several replicas those of all are added up, unless they are already."""
+        aggregate = kwargs.pop("experimental_aggregate_gradients", not skip_gradients_aggregation)
         refuse("Optimizer.apply_gradients", kwargs)
         pairs = list(grads_and_vars)
-        return self.apply([g for g, _ in pairs], [v for _, v in pairs])
+        self._apply([g for g, _ in pairs], [v for _, v in pairs], aggregate)
 
     def apply(self, grads, trainable_variables=None):
         """Updates variables by their gradients."""
+        self._apply(grads, trainable_variables, True)
+
+    def _apply(self, grads, trainable_variables, aggregate):
         grads = list(grads)
         variables = list(self._built_for if trainable_variables is None else trainable_variables)
         if len(grads) != len(variables):
@@ -189,6 +194,11 @@ class Optimizer(Configured):
             if gradient is not None and tuple(gradient.shape) != tuple(variable.shape):
                 raise ValueError(f"the gradient of {variable.name!r} has the shape {tuple(gradient.shape)}, the variable "
                                  f"{tuple(variable.shape)}")
+        ranks = _replicas.several()
+        if ranks is not None and not _t.in_replica():
+            raise RuntimeError("gradients cannot be applied for all replicas at once: apply them in what strategy.run calls")
+        if ranks is not None and aggregate:
+            grads = ranks.sum_gradients(variables, grads)
         self._build_once(variables)
         self._built_for = variables
         names = vars(self).get("_kept_names")
