@@ -5,7 +5,9 @@ use tonnage_ops::world::buckets::world;
 
 use crate::kernel::{Kernel, KernelDef, no_scratch};
 use crate::number::with_width;
+use crate::parallel::GRAIN;
 use crate::strided;
+use crate::workers::for_each_chunk;
 
 /// The kernel of [`OWN_BLOCK`](tonnage_ops::world::own_block::OWN_BLOCK).
 pub static OWN_BLOCK: KernelDef =
@@ -17,7 +19,10 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let own = world.own_range(x.layout.count());
     with_width!(x.dtype, T => {
         let (values, padding) = out.slice::<T>().split_at_mut(own.len());
-        strided::copy(&x.layout, x.slice::<T>(), own.start, values);
+        let data = x.slice::<T>();
+        for_each_chunk(k.workers, values, GRAIN, &|chunk, out| {
+            strided::copy(&x.layout, data, own.start + chunk * GRAIN, out);
+        })?;
         padding.fill(bytemuck::Zeroable::zeroed());
     });
     Ok(())

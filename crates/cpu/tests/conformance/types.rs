@@ -148,6 +148,8 @@ pub fn all_attrs() -> Vec<Attrs> {
         Attrs::Right(false),
         Attrs::Histogram { low: 0.into(), high: 1.into(), bins: 3 },
         Attrs::World(World::alone()),
+        Attrs::Blocks { world: World::alone(), shape: Shape::from([2, 5]) },
+        Attrs::Blocks { world: World::on_paper(3), shape: Shape::from([usize::MAX, 5]) },
         Attrs::Root { world: World::alone(), root: 0 },
         Attrs::Root { world: World::alone(), root: 1 },
         Attrs::Histogram { low: 1.into(), high: Scalar::Float(f64::NAN), bins: 0 },

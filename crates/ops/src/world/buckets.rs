@@ -61,16 +61,23 @@ fn figures(call: &Call) -> (u64, u64, u64) {
     (count, size, world(call.attrs).map_or(1, |world| world.size() as u64))
 }
 
+/// What goes to all other ranks, of so many bytes to each in so many rounds.
+fn to_others(ranks: u64, bytes: u64, rounds: u64, local: Cost) -> Cost {
+    let others = ranks - 1;
+    let (sent, messages) = (bytes.saturating_mul(others), rounds.saturating_mul(others));
+    Cost { sent, messages, ..local }
+}
+
 /// What is sent of a sum on all ranks.
 pub(super) fn of_sum(call: &Call, local: Cost) -> Cost {
     let (count, size, ranks) = figures(call);
     let Buckets { bucket, bucketed, gathered } =
         Buckets::of(count as usize, size as usize, ranks as usize);
     let (bucketed, rest) = (bucketed as u64, count - bucketed as u64);
-    let sent = (ranks - 1) * size * (2 * (bucketed / ranks) + rest);
-    let rounds =
-        2 * bucketed.div_ceil(bucket.max(1) as u64) + rest.div_ceil(gathered.max(1) as u64);
-    Cost { sent, messages: rounds * (ranks - 1), ..local }
+    let elements = (bucketed / ranks).saturating_mul(2).saturating_add(rest);
+    let in_buckets = bucketed.div_ceil(bucket.max(1) as u64).saturating_mul(2);
+    let rounds = in_buckets.saturating_add(rest.div_ceil(gathered.max(1) as u64));
+    to_others(ranks, elements.saturating_mul(size), rounds, local)
 }
 
 /// What is sent of a sum of which each rank gets a block.
@@ -78,21 +85,20 @@ pub(super) fn of_blocks(call: &Call, local: Cost) -> Cost {
     let (count, size, ranks) = figures(call);
     let block = count.div_ceil(ranks);
     let at_once = at_once(block as usize, size as usize, ranks as usize).max(1) as u64;
-    let messages = block.div_ceil(at_once) * (ranks - 1);
-    Cost { sent: (ranks - 1) * block * size, messages, ..local }
+    to_others(ranks, block.saturating_mul(size), block.div_ceil(at_once), local)
 }
 
 /// What is sent where all others get what this rank has.
 pub(super) fn of_gather(call: &Call, local: Cost) -> Cost {
     let (count, size, ranks) = figures(call);
-    Cost { sent: (ranks - 1) * count * size, messages: ranks - 1, ..local }
+    to_others(ranks, count.saturating_mul(size), 1, local)
 }
 
 /// What a root sends to all others: a block each, which they pass on, or all of it where that is small.
 pub(super) fn of_root(call: &Call, local: Cost) -> Cost {
     let (count, size, ranks) = figures(call);
-    let bytes = count * size;
+    let bytes = count.saturating_mul(size);
     let block = if bytes > SMALL as u64 { bytes / ranks } else { 0 };
-    let sent = (ranks - 1) * (2 * block + bytes - block * ranks);
-    Cost { sent, messages: 3 * (ranks - 1), ..local }
+    let rest = bytes - block * ranks;
+    to_others(ranks, block.saturating_mul(2).saturating_add(rest), 3, local)
 }
