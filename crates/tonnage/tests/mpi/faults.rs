@@ -69,7 +69,8 @@ fn soak_ranks_that_are_killed_leave_no_process_and_a_checkpoint_that_loads() {
         return;
     }
     for round in 0..if is_soak() { 20 } else { 1 } {
-        let folder = Folder::new(name!());
+        // A process looks for what others left when it first writes to a folder.
+        let folder = Folder::new(&format!("{}-{round}", name!()));
         // From the second step on: there is a checkpoint then.
         let (victim, step) = (round % 3, 2 + round * 7 % STEPS);
         let program = format!("-KILL {victim} {step} 5 {}", std::process::id());
