@@ -100,12 +100,9 @@ impl fmt::Display for Shortage {
             let lead = if i == 0 { "; held by" } else { "," };
             write!(f, "{lead} {} ({})", holder.what, holder.amount())?;
         }
-        match self.holders.get(NAMED..).filter(|rest| !rest.is_empty()) {
-            Some(rest) => {
-                let bytes: Bytes = rest.iter().map(|holder| holder.bytes).sum();
-                write!(f, ", and {} more ({bytes})", rest.len())?;
-            }
-            None => {}
+        if let Some(rest) = self.holders.get(NAMED..).filter(|rest| !rest.is_empty()) {
+            let bytes: Bytes = rest.iter().map(|holder| holder.bytes).sum();
+            write!(f, ", and {} more ({bytes})", rest.len())?;
         }
         for (i, (process, bytes)) in self.others.iter().enumerate() {
             let lead = if i == 0 { "; other processes have memory there:" } else { "," };

@@ -76,7 +76,9 @@ impl Slots {
             }
         }
         let page = page()?;
-        pages.insert(page.get(), FreePlaces(vec![len..PAGE_LEN]));
+        let mut places = FreePlaces(Vec::new());
+        places.put(len..PAGE_LEN);
+        pages.insert(page.get(), places);
         Some(page)
     }
 
