@@ -191,7 +191,7 @@ mod tests {
         for (bad, why) in [
             (String::new(), "no file of figures"),
             ("\u{0}\u{1}garbage".into(), "no file of figures"),
-            ("[3]".into(), "no file of figures"),
+            ("[4]".into(), "no file of figures"),
             ("{\"tonnage machine\": 4}".into(), "no file of figures: missing field `cpu`"),
             (with("flops", "\"many\""), "string \"many\""),
             (with("flops", "null"), "null"),
