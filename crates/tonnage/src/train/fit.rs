@@ -157,7 +157,7 @@ impl Fit {
     /// and a step is made from the mean gradient of all of them. After every step all ranks have the same parameters.
     ///
     /// `n` ranks give the bits of one process that [accumulates](Fit::accumulate) `n` batches, random numbers included, and go on from its checkpoints. Before the first
-    /// step ranks compare what they are about to do. Rank 0 saves checkpoints. An error on one rank ends all.
+    /// step ranks compare what they are about to do. All ranks save checkpoints together. An error on one rank ends all.
     ///
     /// ```
     /// use tonnage::train::Fit;
