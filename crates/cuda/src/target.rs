@@ -17,7 +17,7 @@ use crate::product::Product;
 /// The driver hands out memory in whole multiples of this.
 pub const PAGE: u64 = 2 << 20;
 
-/// Blocks below this are rounded to [`SLOT`]s: several lie in one page.
+/// Blocks below this are rounded to 512 bytes: several lie in one page.
 pub const SMALL: u64 = 1 << 20;
 
 /// What small blocks are rounded to.
