@@ -38,8 +38,7 @@ impl Error {
         &self.kind
     }
 
-    /// The same, where it is the system that refused memory, with the other processes that have some.
-    #[must_use]
+    /// The same; where the system refused memory, with the other processes that have some.
     pub fn beside(mut self, processes: impl FnOnce() -> Vec<(String, Option<Bytes>)>) -> Error {
         if let ErrorKind::SystemRefused { shortage } = &mut *self.kind {
             shortage.others = processes();
