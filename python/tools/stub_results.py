@@ -312,6 +312,7 @@ RESULTS = {
     "memory.max_batch": "int",
     "memory.plan": "Plan",
     "memory.record": "AbstractContextManager[list[Timeline]]",
+    "memory.empty_cache": "int",
     "memory.resident": "int | None",
     "memory.reset_peak": "None",
     "memory.set_limit": "None",
