@@ -8,19 +8,13 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
+#[path = "common/tried.rs"]
+mod tried;
+
 use tonnage::{
     Bytes, Context, DType, Elementwise, Result, Tensor, function, memory, random_normal,
 };
-
-use std::sync::LazyLock;
-
-use tonnage_core::Device;
-
-/// The device that is tried: `sim:0`, or what the environment variable `TONNAGE_TEST_DEVICE` names.
-static TRIED: LazyLock<Device> = LazyLock::new(|| match std::env::var("TONNAGE_TEST_DEVICE") {
-    Ok(name) => name.parse().unwrap(),
-    Err(_) => Device::SIM,
-});
+use tried::TRIED;
 
 /// What is obtained, and what the driver has given away besides.
 fn obtained() -> (Bytes, Bytes) {

@@ -15,16 +15,11 @@ mod host_steps;
 mod programs;
 mod soft;
 mod training;
+#[path = "../common/tried.rs"]
+mod tried;
 
-use std::sync::LazyLock;
-
-use tonnage_core::{Device, DeviceKind};
-
-/// The device that is tried beside the CPU: `sim:0`, or what the environment variable `TONNAGE_TEST_DEVICE` names.
-static TRIED: LazyLock<Device> = LazyLock::new(|| match std::env::var("TONNAGE_TEST_DEVICE") {
-    Ok(name) => name.parse().unwrap(),
-    Err(_) => Device::SIM,
-});
+use tonnage_core::DeviceKind;
+use tried::TRIED;
 
 /// Whether it has kernels of its own, which add up in another order than the CPU's.
 fn is_close_enough() -> bool {

@@ -34,11 +34,11 @@ fn every_level_and_sign_has_the_sums_of_plain_loops() {
     ];
     for (rows, cols, k) in sizes {
         let (a, b) = (bytes(rows * k, 1), bytes(k * cols, 2));
-        for (a_signed, b_signed, turned) in
+        for (a_signed, b_signed, transposed) in
             [(false, true, false), (true, true, true), (false, false, true), (true, false, false)]
         {
             let wide = |x: u8, signed: bool| if signed { i32::from(x as i8) } else { i32::from(x) };
-            let (sa, sb) = match turned {
+            let (sa, sb) = match transposed {
                 false => (Strides::rows_of(k), Strides::rows_of(cols)),
                 true => (Strides::rows_of(rows).transposed(), Strides::rows_of(k).transposed()),
             };
