@@ -66,7 +66,7 @@ impl<T: Pod, M: Map1<T>> SimdKernel for Loop1<'_, T, M> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         for (out, &x) in self.0.iter_mut().zip(self.1) {
-            *out = M::apply::<I>(x);
+            *out = M::apply::<I>(I::element(x));
         }
         if M::RARE && self.1.iter().fold(false, |any, &x| any | M::rare(x)) {
             for (out, &x) in self.0.iter_mut().zip(self.1) {
@@ -85,7 +85,7 @@ impl<T: Pod, M: Map2<T>> SimdKernel for Loop2<'_, T, M> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         for ((out, &a), &b) in self.0.iter_mut().zip(self.1).zip(self.2) {
-            *out = M::apply::<I>(a, b);
+            *out = M::apply::<I>(I::element(a), b);
         }
         let both = || self.1.iter().zip(self.2);
         if M::RARE && both().fold(false, |any, (&a, &b)| any | M::rare(a, b)) {
@@ -105,7 +105,7 @@ impl<C: Pod, T: Pod, M: Map3<C, T>> SimdKernel for Loop3<'_, C, T, M> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         for (((out, &c), &a), &b) in self.0.iter_mut().zip(self.1).zip(self.2).zip(self.3) {
-            *out = M::apply::<I>(c, a, b);
+            *out = M::apply::<I>(c, I::element(a), b);
         }
     }
 }

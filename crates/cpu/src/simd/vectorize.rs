@@ -19,6 +19,13 @@ pub trait Isa: Copy + Send + Sync + 'static {
     const FMA: bool;
     /// Rounding to an integral value is one instruction.
     const ROUND: bool;
+    /// A loop over elements is worth vectors.
+    const VECTORS: bool = true;
+    /// An element on its way into a loop's function: of a level without vectors the optimizer takes each for itself.
+    #[inline(always)]
+    fn element<T>(x: T) -> T {
+        if Self::VECTORS { x } else { std::hint::black_box(x) }
+    }
 }
 
 /// Nothing but IEEE's basic operations.
@@ -89,8 +96,21 @@ impl Level {
 #[cfg(target_arch = "aarch64")]
 type Base = Fused;
 
-#[cfg(not(target_arch = "aarch64"))]
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 type Base = Plain;
+
+/// x86-64 without AVX2, which processors have had since 2013. Maps go element by element there: vectors of SSE2 have neither a choice
+/// between two values nor most integer operations, and those loops would be a sixth of what building the crate takes.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+struct Base;
+
+#[cfg(target_arch = "x86_64")]
+impl Isa for Base {
+    const FMA: bool = false;
+    const ROUND: bool = false;
+    const VECTORS: bool = false;
+}
 
 #[inline(never)]
 fn portable<K: SimdKernel>(kernel: K) -> K::Output {

@@ -43,7 +43,7 @@ pub(super) fn variance(
     call: &Call,
     x: Value,
     dtype: tonnage_core::DType,
-    end: impl FnOnce(&mut crate::tile::Chain, tonnage_core::tile::Reg) -> tonnage_core::tile::Reg,
+    end: impl Fn(&mut crate::tile::Chain, tonnage_core::tile::Reg) -> tonnage_core::tile::Reg,
 ) -> Result<Value> {
     let (axes, keep_dims) = super::reduced(call)?;
     let mean = super::wide_mean(e, x.clone(), axes)?;

@@ -176,25 +176,27 @@ pub fn pass<const N: usize>(
     e: &mut dyn Emit,
     inputs: [Value; N],
     ending: Ending,
-    build: impl FnOnce(&mut Chain, [Reg; N]) -> Reg,
+    build: impl Fn(&mut Chain, [Reg; N]) -> Reg,
 ) -> Result<Value> {
-    let forms = std::array::from_fn(|i| Form::Elements(inputs[i].ty().dtype));
-    run(e, inputs, forms, ending, build)
+    let forms = inputs.each_ref().map(|value| Form::Elements(value.ty().dtype));
+    run(e, &inputs, &forms, ending, &|chain, regs| build(chain, std::array::from_fn(|i| regs[i])))
 }
 
-fn run<const N: usize>(
+/// Not generic: every rule would compile all of this once more.
+fn run(
     e: &mut dyn Emit,
-    inputs: [Value; N],
-    forms: [Form; N],
+    inputs: &[Value],
+    forms: &[Form],
     ending: Ending,
-    build: impl FnOnce(&mut Chain, [Reg; N]) -> Reg,
+    build: &dyn Fn(&mut Chain, &[Reg]) -> Reg,
 ) -> Result<Value> {
     let mut chain = Chain { program: TileProgram::loading(&[]) };
-    chain.program.loads = SmallVec::from_slice(&forms);
-    let made = build(&mut chain, std::array::from_fn(|i| i as Reg));
+    chain.program.loads = SmallVec::from_slice(forms);
+    let regs: SmallVec<[Reg; 8]> = (0..inputs.len() as Reg).collect();
+    let made = build(&mut chain, &regs);
     let mut program = chain.program;
     let mut domain = Shape::scalar();
-    for (value, form) in inputs.iter().zip(&forms) {
+    for (value, form) in inputs.iter().zip(forms) {
         if matches!(form, Form::Elements(_)) {
             domain = domain.broadcast(&value.ty().shape, "fused")?;
         }
@@ -228,7 +230,7 @@ fn run<const N: usize>(
     if let Some(value) = inputs.get(made as usize).filter(|v| Some(v.ty()) == asked.as_ref()) {
         return Ok(value.clone());
     }
-    let made = e.apply(&FUSED, inputs.into(), Attrs::Tile(Box::new(program)))?;
+    let made = e.apply(&FUSED, inputs.to_vec(), Attrs::Tile(Box::new(program)))?;
     match shape {
         Some(shape) => emit::reshape(e, made, &shape),
         None => Ok(made),
@@ -265,34 +267,47 @@ pub fn slope<const N: usize>(
     call: &GradCall,
     input: usize,
     reads: [RuleInput; N],
-    build: impl FnOnce(&mut Chain, [Reg; N]) -> Reg,
+    build: impl Fn(&mut Chain, [Reg; N]) -> Reg,
+) -> Result<Option<Cotangent>> {
+    let build = |chain: &mut Chain, regs: &[Reg]| build(chain, std::array::from_fn(|i| regs[i]));
+    slope_of(e, call, input, &reads, &build)
+}
+
+/// [`slope`], of any number of values.
+fn slope_of(
+    e: &mut dyn Emit,
+    call: &GradCall,
+    input: usize,
+    reads: &[RuleInput],
+    build: &dyn Fn(&mut Chain, &[Reg]) -> Reg,
 ) -> Result<Option<Cotangent>> {
     if !call.needs[input] {
         return Ok(None);
     }
-    let mut values = Vec::with_capacity(N);
+    let mut values = Vec::with_capacity(reads.len());
+    let mut forms = SmallVec::<[Form; 8]>::new();
     for read in reads {
-        values.push(match read {
+        let value = match *read {
             RuleInput::Grad => call.grad()?,
             RuleInput::Input(i) => call.input(i)?,
             RuleInput::Output(i) => call.output(i)?,
             RuleInput::Bits(i) => call.aux(i)?,
+        };
+        forms.push(match read {
+            RuleInput::Bits(_) => Form::Bits,
+            _ => Form::Elements(value.ty().dtype),
         });
+        values.push(value);
     }
-    let Ok(values): std::result::Result<[Value; N], _> = values.try_into() else {
-        return Ok(None); // there are as many values as reads
-    };
-    let forms = std::array::from_fn(|i| match reads[i] {
-        RuleInput::Bits(_) => Form::Bits,
-        _ => Form::Elements(values[i].ty().dtype),
-    });
     let dtype = forms.first().map_or(DType::F32, |f| f.register());
-    let made = run(e, values, forms, Ending::SumTo(&call.inputs[input]), |chain, regs| {
-        let same = regs.map(|reg| match chain.program.register(reg) {
+    let to = Ending::SumTo(&call.inputs[input]);
+    let made = run(e, &values, &forms, to, &|chain, regs| {
+        let same = |&reg: &Reg| match chain.program.register(reg) {
             DType::Bool => reg,
             _ => chain.cast(reg, dtype),
-        });
-        build(chain, same)
+        };
+        let same: SmallVec<[Reg; 8]> = regs.iter().map(same).collect();
+        build(chain, &same)
     })?;
     Ok(emit::dense(made))
 }

@@ -258,27 +258,28 @@ impl<'a> BestPacking<'a> {
 }
 
 fn sorted(component: &Component, order: PlacementOrder) -> Vec<u32> {
+    let crowd = match order {
+        PlacementOrder::Contention | PlacementOrder::Peak => crowding(component),
+        _ => Vec::new(),
+    };
+    // Those with the largest come first. One sort for all orders: each that is compiled apart takes as much code as this file.
+    let key = |i: usize| -> (u128, u128) {
+        let (size, steps) = (u128::from(component.size[i]), u128::from(component.steps[i]));
+        let (area, (from, to)) = (size * steps, component.span[i]);
+        match order {
+            PlacementOrder::Length => (steps, size),
+            PlacementOrder::Area => (area, 0),
+            PlacementOrder::Size => (size, steps),
+            PlacementOrder::Sizes => (size, !(from as u128)),
+            PlacementOrder::Start => (!(from as u128), area),
+            PlacementOrder::End => (to as u128, area),
+            PlacementOrder::Contention => (u128::from(crowd[i]), area),
+            PlacementOrder::Peak => (u128::from(crowd[i]) << 64 | steps, size),
+        }
+    };
+    let keys: Vec<_> = (0..component.len()).map(key).collect();
     let mut ids: Vec<u32> = (0..component.len() as u32).collect();
-    let size = |i: u32| component.size[i as usize];
-    let steps = |i: u32| component.steps[i as usize];
-    let area = |i: u32| u128::from(size(i)) * u128::from(steps(i));
-    let span = |i: u32| component.span[i as usize];
-    match order {
-        PlacementOrder::Length => ids.sort_by_key(|&i| Reverse((steps(i), size(i)))),
-        PlacementOrder::Area => ids.sort_by_key(|&i| Reverse(area(i))),
-        PlacementOrder::Size => ids.sort_by_key(|&i| Reverse((size(i), steps(i)))),
-        PlacementOrder::Sizes => ids.sort_by_key(|&i| (Reverse(size(i)), span(i).0)),
-        PlacementOrder::Start => ids.sort_by_key(|&i| (span(i).0, Reverse(area(i)))),
-        PlacementOrder::End => ids.sort_by_key(|&i| (Reverse(span(i).1), Reverse(area(i)))),
-        PlacementOrder::Contention => {
-            let crowd = crowding(component);
-            ids.sort_by_key(|&i| Reverse((crowd[i as usize], area(i))));
-        }
-        PlacementOrder::Peak => {
-            let crowd = crowding(component);
-            ids.sort_by_key(|&i| Reverse((crowd[i as usize], steps(i), size(i))));
-        }
-    }
+    ids.sort_by_key(|&i| Reverse(keys[i as usize]));
     ids
 }
 
