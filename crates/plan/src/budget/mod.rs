@@ -43,6 +43,7 @@ use crate::place::{InputSpec, PlanOptions, outline, plan_in_order};
 use crate::plan::Plan;
 use builder::FrontierBuilder;
 use choose::{Choice, Dropped};
+use segments::Segments;
 use sketch::ProgramProfile;
 use variants::{FrontierPoint, Variant, VariantBase};
 
@@ -180,8 +181,8 @@ impl Frontier {
         let target = &*self.options.target;
         let graph = self.variants[*variant].graph(frontier_point, &target.tile_limits())?;
         let Some(cut) = frontier_point.cut else { return Ok((graph, Vec::new())) };
-        let goal = cut.goal(&self.inputs, target);
-        Ok(match segments::in_pieces(&graph, goal) {
+        let cut = Segments::of(&graph, &self.inputs, target).in_pieces(cut);
+        Ok(match cut {
             Some((graph, segments)) => (Arc::new(graph), segments),
             None => (graph, Vec::new()),
         })

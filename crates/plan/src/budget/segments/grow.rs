@@ -14,9 +14,9 @@ use super::super::pieces::node::{BatchPart, OnPieces, on_parts, on_pieces};
 use super::program::Program;
 
 /// Nodes that a region may span: what is read later than that is saved for another part of the program, and stays whole.
-pub const SPAN: usize = 160;
+pub const SPAN: usize = 64;
 /// How often a region may grow by another wide value that one of its nodes reads.
-const AGAIN: usize = 8;
+const AGAIN: usize = 6;
 
 /// A part of a graph that runs on pieces.
 #[derive(Debug, Clone)]

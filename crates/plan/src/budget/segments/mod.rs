@@ -12,6 +12,8 @@ mod grow;
 mod program;
 mod splice;
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use tonnage_core::Bytes;
 use tonnage_core::graph::{Graph, ValueId};
@@ -21,7 +23,7 @@ use super::pieces::PieceOf;
 use crate::order::pressure::Pressure;
 use crate::place::InputSpec;
 use crate::target::Target;
-use grow::{Region, region};
+use grow::{Region, SPAN, region};
 use program::Program;
 use splice::{CutRegion, cut, splice};
 
@@ -32,7 +34,9 @@ const MOST_PIECES: usize = 64;
 /// How often what is left is looked at once more.
 const ROUNDS: usize = 4;
 /// Values that are looked at in a round at most.
-const LOOKED_AT: usize = 96;
+const LOOKED_AT: usize = 48;
+/// A value is worth cutting that is at least this part of what is too much.
+const WORTH: u64 = 8;
 /// A larger piece by that part is taken where all pieces are then equal.
 const LONGER: usize = 3;
 
@@ -58,39 +62,25 @@ pub struct Segment {
 }
 
 /// What segments are cut for.
-#[derive(Clone, Copy)]
-pub struct Goal<'a> {
+#[derive(Debug, Clone, Copy)]
+pub struct Goal {
     /// Bytes that should live in the arena at once, at most.
     pub bytes: u64,
     /// Whether last digits may change.
     pub changes_bits: bool,
-    pub inputs: &'a [InputSpec],
-    pub target: &'a dyn Target,
 }
 
-/// The graph with segments in pieces, so that it comes as close to a goal as that brings it; `None` where it does not help.
-pub fn in_pieces(graph: &Graph, goal: Goal) -> Option<(Graph, Vec<Segment>)> {
-    let mut best: Option<(Graph, Vec<Segment>)> = None;
-    for _ in 0..ROUNDS {
-        let (now, done) = best.as_ref().map_or((graph, &[][..]), |(now, done)| (now, done));
-        let pressure = Pressure::of(now, goal.inputs, goal.target);
-        let live = Live::of(&pressure);
-        if live.peak <= goal.bytes {
-            break;
-        }
-        let cuts = round(now, &pressure, &live, goal);
-        if cuts.is_empty() {
-            break;
-        }
-        let made = splice(now, &cuts);
-        let after = Live::of(&Pressure::of(&made, goal.inputs, goal.target));
-        if after.peak >= live.peak {
-            break;
-        }
-        let segments = done.iter().cloned().chain(cuts.iter().map(|cut| told(now, cut))).collect();
-        best = Some((made, segments));
-    }
-    best
+/// A graph whose segments may be cut, for one goal or for several.
+pub struct Segments<'g> {
+    inputs: &'g [InputSpec],
+    target: &'g dyn Target,
+    graph: &'g Graph,
+    live: Live,
+    /// The last use of each root.
+    last: Vec<usize>,
+    program: Program<'g>,
+    /// The regions around roots that were looked at.
+    regions: HashMap<u32, Option<Region>>,
 }
 
 /// What lives at each node.
@@ -101,55 +91,108 @@ struct Live {
 
 impl Live {
     fn of(pressure: &Pressure) -> Live {
-        let order: Vec<u32> = (0..pressure.nodes.len() as u32).collect();
-        let mut bytes = vec![0; order.len()];
-        pressure.walk(&order, |at, live| bytes[at] = live);
+        let mut bytes = vec![0; pressure.nodes.len()];
+        pressure.walk(&all(pressure), |at, live| bytes[at] = live);
         let peak = bytes.iter().copied().max().unwrap_or(0);
         Live { bytes, peak }
     }
 }
 
-/// Regions around the largest values that live where more lives than should, which do not overlap; in order.
-fn round(graph: &Graph, pressure: &Pressure, live: &Live, goal: Goal) -> Vec<CutRegion> {
-    let order: Vec<u32> = (0..pressure.nodes.len() as u32).collect();
-    let last = pressure.last_uses(&order);
-    // How many nodes before each have more than the goal.
-    let mut above = vec![0usize; order.len() + 1];
-    for (at, bytes) in live.bytes.iter().enumerate() {
-        above[at + 1] = above[at] + usize::from(*bytes > goal.bytes);
+/// All nodes in the order in which they stand.
+fn all(pressure: &Pressure) -> Vec<u32> {
+    (0..pressure.nodes.len() as u32).collect()
+}
+
+impl<'g> Segments<'g> {
+    /// Reads a graph, in the order in which it will run.
+    pub fn of(graph: &'g Graph, inputs: &'g [InputSpec], target: &'g dyn Target) -> Segments<'g> {
+        let pressure = Pressure::of(graph, inputs, target);
+        let live = Live::of(&pressure);
+        let last = pressure.last_uses(&all(&pressure));
+        let program = Program::of(graph, pressure);
+        Segments { inputs, target, graph, live, last, program, regions: HashMap::new() }
     }
-    let least = LEAST.max((live.peak - goal.bytes) / 64);
-    let mut wide: Vec<(u64, usize, u32)> = Vec::new();
-    for (at, needs) in pressure.nodes.iter().enumerate() {
-        for root in &needs.makes {
-            let (i, bytes) = (*root as usize, pressure.size[*root as usize]);
-            let to = last[i];
-            let near = to != usize::MAX && to - at <= grow::SPAN;
-            if bytes >= least && pressure.in_arena[i] && near && above[to + 1] > above[at] {
-                wide.push((bytes, at, *root));
+
+    /// The graph with segments in pieces, so that it comes as close to a goal as that brings it; `None` where it does not help.
+    pub fn in_pieces(&mut self, goal: Goal) -> Option<(Graph, Vec<Segment>)> {
+        let (mut best, mut peak, mut listed) = self.cut_once(goal)?;
+        for _ in 1..ROUNDS {
+            let more = Segments::of(&best, self.inputs, self.target).cut_once(goal);
+            let Some((made, lower, segments)) = more.filter(|(_, lower, _)| *lower < peak) else {
+                break;
+            };
+            (best, peak) = (made, lower);
+            listed.extend(segments);
+        }
+        Some((best, listed))
+    }
+
+    /// The graph with the regions around the largest values in pieces, what lives in it at once, and what was cut; `None`
+    /// where no less does.
+    fn cut_once(&mut self, goal: Goal) -> Option<(Graph, u64, Vec<Segment>)> {
+        if self.live.peak <= goal.bytes {
+            return None;
+        }
+        let cuts = self.cuts(goal);
+        if cuts.is_empty() {
+            return None;
+        }
+        let made = splice(self.graph, &cuts);
+        let peak = Live::of(&Pressure::of(&made, self.inputs, self.target)).peak;
+        let listed = cuts.iter().map(|cut| told(self.graph, cut)).collect();
+        (peak < self.live.peak).then_some((made, peak, listed))
+    }
+
+    /// Roots that are made where too much lives, or live on there, and are a part of it worth cutting; the largest first.
+    fn wide(&self, goal: Goal) -> Vec<(usize, u32)> {
+        let mut wide: Vec<(u64, usize, u32)> = Vec::new();
+        let pressure = &self.program.pressure;
+        for (at, needs) in pressure.nodes.iter().enumerate() {
+            for root in &needs.makes {
+                let (i, bytes) = (*root as usize, pressure.size[*root as usize]);
+                let near = self.last[i] != usize::MAX && self.last[i] - at <= SPAN;
+                if bytes < LEAST || !pressure.in_arena[i] || !near {
+                    continue;
+                }
+                let most = self.live.bytes[at..=self.last[i]].iter().max().copied().unwrap_or(0);
+                let excess = most.saturating_sub(goal.bytes);
+                if excess > 0 && bytes >= excess / WORTH {
+                    wide.push((bytes, at, *root));
+                }
             }
         }
+        wide.sort_by_key(|(bytes, at, _)| (std::cmp::Reverse(*bytes), *at));
+        wide.truncate(LOOKED_AT);
+        wide.into_iter().map(|(_, at, root)| (at, root)).collect()
     }
-    wide.sort_by_key(|(bytes, at, _)| (std::cmp::Reverse(*bytes), *at));
-    wide.truncate(LOOKED_AT);
-    let mut program = Program::of(graph, pressure);
-    let mut found: Vec<CutRegion> = Vec::new();
-    for (_, _, root) in wide {
-        let Some(grown) = region(&mut program, ValueId::new(root as usize)) else { continue };
-        let (first, end) = grown.span();
-        let overlaps = |other: &CutRegion| {
-            let (a, b) = other.region.span();
-            first <= b && a <= end
-        };
-        if (grown.sums && !goal.changes_bits) || found.iter().any(overlaps) {
-            continue;
+
+    /// Regions around those that do not overlap, cut; in order.
+    fn cuts(&mut self, goal: Goal) -> Vec<CutRegion> {
+        let mut found: Vec<CutRegion> = Vec::new();
+        for (at, root) in self.wide(goal) {
+            let meets = |first: usize, last: usize| {
+                found.iter().map(|other| other.region.span()).any(|(a, b)| first <= b && a <= last)
+            };
+            if meets(at, at) {
+                continue;
+            }
+            let program = &mut self.program;
+            let grown = self
+                .regions
+                .entry(root)
+                .or_insert_with(|| region(program, ValueId::new(root as usize)));
+            let Some(grown) = grown else { continue };
+            let (first, last) = grown.span();
+            if (grown.sums && !goal.changes_bits) || meets(first, last) {
+                continue;
+            }
+            let piece = piece(grown, &self.program.pressure, &self.live, &self.last, goal.bytes);
+            let made = piece.and_then(|piece| cut(&self.program, grown, piece, self.target));
+            found.extend(made.filter(|made| goal.changes_bits || !made.changes_bits));
         }
-        let piece = piece(&grown, pressure, live, &last, goal.bytes);
-        let made = piece.and_then(|piece| cut(&program, &grown, piece, goal.target));
-        found.extend(made.filter(|made| goal.changes_bits || !made.changes_bits));
+        found.sort_by_key(|cut| cut.region.span());
+        found
     }
-    found.sort_by_key(|cut| cut.region.span());
-    found
 }
 
 /// The length of a piece with which what lives beside a region leaves room for one.

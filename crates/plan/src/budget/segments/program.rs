@@ -10,7 +10,7 @@ use crate::order::pressure::Pressure;
 /// See the module.
 pub struct Program<'g> {
     pub graph: &'g Graph,
-    pub pressure: &'g Pressure,
+    pub pressure: Pressure,
     /// For each value, the node that makes it; `usize::MAX` for inputs.
     maker: Vec<usize>,
     /// For each value, the nodes that read it, in order.
@@ -23,7 +23,7 @@ pub struct Program<'g> {
 
 impl<'g> Program<'g> {
     /// Reads a graph.
-    pub fn of(graph: &'g Graph, pressure: &'g Pressure) -> Program<'g> {
+    pub fn of(graph: &'g Graph, pressure: Pressure) -> Program<'g> {
         let values = graph.value_count();
         let mut made = Program {
             graph,

@@ -88,21 +88,6 @@ pub struct Within {
     pub pressure: Pressure,
 }
 
-/// What segments of a graph are cut for: the cuts follow from it.
-#[derive(Debug, Clone, Copy)]
-pub struct Cut {
-    /// Bytes that should live in the arena at once.
-    pub bytes: u64,
-    /// Whether last digits may change.
-    pub changes_bits: bool,
-}
-
-impl Cut {
-    pub fn goal<'a>(self, inputs: &'a [InputSpec], target: &'a dyn Target) -> Goal<'a> {
-        Goal { bytes: self.bytes, changes_bits: self.changes_bits, inputs, target }
-    }
-}
-
 /// One way to run a variant.
 #[derive(Debug, Clone)]
 pub struct FrontierPoint {
@@ -110,8 +95,8 @@ pub struct FrontierPoint {
     pub runs: Vec<SketchStep>,
     /// Those of the body in which values are dropped.
     pub within: Vec<SketchStep>,
-    /// What segments are cut for, where they are.
-    pub cut: Option<Cut>,
+    /// What segments are cut for, where they are: the cuts follow from it.
+    pub cut: Option<Goal>,
     /// Seconds in all.
     pub seconds: f64,
     /// The most that lives in the arena, about.

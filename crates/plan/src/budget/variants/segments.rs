@@ -5,12 +5,10 @@
 //! points with values dropped. Not tried beside them: the batch in pieces, other numbers of loop checkpoints, bf16; and cuts
 //! within bodies of loops.
 
-use tonnage_core::graph::Graph;
-
 use super::super::choose::Dropped;
 use super::super::overlap::overlapped;
-use super::super::segments::in_pieces;
-use super::{Cut, FrontierPoint, Variant, VariantBase, VariantSink};
+use super::super::segments::{Goal, Segments};
+use super::{FrontierPoint, Variant, VariantBase, VariantSink};
 use crate::order::pressure::Pressure;
 
 /// Parts of the peak that are met, if they can be.
@@ -29,11 +27,21 @@ pub fn points(own: &[Variant], base: &VariantBase, sink: &mut impl VariantSink) 
         let variant = &own[dropped.order];
         let Some(point) = drawn(variant, base, dropped) else { continue };
         let Ok(graph) = variant.graph(&point, &base.target.tile_limits()) else { continue };
-        let whole = Whole { seconds: base.machine.graph(&graph), graph: &graph, point: &point };
-        let goals = GOALS.iter().rev().step_by(step);
-        goals.filter_map(|goal| cut(&whole, base, *goal)).for_each(|point| {
+        let seconds = base.machine.graph(&graph);
+        let mut segments = Segments::of(&graph, base.inputs, base.target);
+        for goal in GOALS.iter().rev().step_by(step) {
+            let goal = Goal {
+                bytes: (point.peak as f64 * goal) as u64,
+                changes_bits: base.allowed.micro_batches,
+            };
+            let Some((made, _)) = segments.in_pieces(goal) else { continue };
+            let order: Vec<u32> = (0..made.nodes.len() as u32).collect();
+            let peak = Pressure::of(&made, base.inputs, base.target).peak(&order).bytes;
+            let longer = (base.machine.graph(&made) - seconds).max(0.0);
+            let seconds = base.slower(point.seconds + longer);
+            let point = FrontierPoint { cut: Some(goal), seconds, peak, ..point.clone() };
             sink.add_to_own(dropped.order, point);
-        });
+        }
     }
 }
 
@@ -55,24 +63,4 @@ fn drawn(variant: &Variant, base: &VariantBase, dropped: &Dropped) -> Option<Fro
         false => sketch,
     };
     Some(variant.point(sketch))
-}
-
-/// A point and its graph, which takes that long.
-struct Whole<'a> {
-    point: &'a FrontierPoint,
-    graph: &'a Graph,
-    seconds: f64,
-}
-
-/// A point with segments cut so that it takes that part of its peak, or comes close.
-fn cut(whole: &Whole, base: &VariantBase, goal: f64) -> Option<FrontierPoint> {
-    let point = whole.point;
-    let bytes = (point.peak as f64 * goal) as u64;
-    let cut = Cut { bytes, changes_bits: base.allowed.micro_batches };
-    let (made, _) = in_pieces(whole.graph, cut.goal(base.inputs, base.target))?;
-    let order: Vec<u32> = (0..made.nodes.len() as u32).collect();
-    let peak = Pressure::of(&made, base.inputs, base.target).peak(&order).bytes;
-    let longer = base.machine.graph(&made) - whole.seconds;
-    let seconds = base.slower(point.seconds + longer.max(0.0));
-    Some(FrontierPoint { cut: Some(cut), seconds, peak, ..point.clone() })
 }
