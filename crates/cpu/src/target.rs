@@ -5,10 +5,12 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Lower, Mem};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, OpDef, Scalar};
+use tonnage_ops::OpId;
 use tonnage_ops::tile::{TileLimits, domain};
-use tonnage_plan::{Machine, Space, Target, TileRun};
+use tonnage_plan::{Machine, Space, Target, TileRun, keeps_order};
 
 use crate::index::rows_in_parts;
+use crate::linalg::matmul;
 use crate::table::kernel_of;
 use crate::tile;
 
@@ -84,6 +86,13 @@ impl Target for CpuTarget {
             (_, Some(kernel)) => kernel.workspace(call, stored, self.threads),
             (Lower::Tile(_), None) => self.program_scratch(op, call),
             _ => Bytes::ZERO,
+        }
+    }
+
+    fn keeps_bits(&self, op: &OpDef, whole: &Call, piece: &Call) -> bool {
+        match op.id == OpId::Matmul as u16 {
+            true => matmul::keeps_bits(whole, piece),
+            false => keeps_order(op, whole),
         }
     }
 

@@ -8,7 +8,7 @@ use tonnage_core::{Attrs, Bytes, OpDef, Scalar, TensorType};
 use tonnage_ops::OpId;
 use tonnage_ops::linalg::matmul::{MATMUL, transposes};
 use tonnage_ops::tile::TileLimits;
-use tonnage_plan::{Machine, SharedTarget, Space, Target, TileRead, TileRun};
+use tonnage_plan::{Machine, SharedTarget, Space, Target, TileRead, TileRun, keeps_order};
 
 use crate::driver::GpuInfo;
 use crate::emit;
@@ -123,6 +123,11 @@ impl Target for CudaTarget {
             true => product_in_order(call).map_or(Bytes::ZERO, |product| product.workspace()),
             false => emit::op_scratch(op, call),
         }
+    }
+
+    fn keeps_bits(&self, op: &OpDef, whole: &Call, _: &Call) -> bool {
+        // A library chooses the algorithm of a product by its size.
+        keeps_order(op, whole)
     }
 
     fn spill_space(&self) -> Space {

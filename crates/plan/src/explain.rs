@@ -8,7 +8,7 @@ use serde::Serialize;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Bytes, Kind, Source, ValueId};
 
-use crate::budget::{Fitted, Machine};
+use crate::budget::{Fitted, Machine, Segment};
 use crate::plan::{At, Lane, Placed, Plan, Refusal, Run, Space, Step, StepMemory};
 use crate::suggest::Suggestion;
 
@@ -41,6 +41,8 @@ pub struct Explanation {
     pub disk: Bytes,
     /// What was done to fit a budget.
     pub fitted: Option<Fitted>,
+    /// Segments that run in pieces to fit it.
+    pub segments: Vec<Segment>,
     /// The step at which the arena is fullest.
     pub peak_step: usize,
     /// What lives then, largest first; what comes from one line and is of one kind is one entry.
@@ -232,6 +234,7 @@ impl Plan {
             writes: self.writes(),
             disk: self.on_disk(),
             fitted: self.fitted,
+            segments: self.segments.clone(),
             peak_step: self.peak_step(),
             live_at_peak: self.live_at_peak(),
             gaps: self.peak().saturating_sub(held),

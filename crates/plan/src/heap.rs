@@ -3,6 +3,7 @@
 use tonnage_core::Bytes;
 use tonnage_core::heap::{Heap, Seen};
 
+use crate::budget::Segment;
 use crate::files::FileValuePlan;
 use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateSource};
 use crate::place::InputSpec;
@@ -29,6 +30,7 @@ impl Heap for Plan {
             + self.outputs.heap(seen)
             + self.written.heap(seen)
             + self.input_bytes.capacity() * size_of::<Bytes>()
+            + self.segments.capacity() * size_of::<Segment>()
             + self.file_values.capacity() * size_of::<FileValuePlan>()
     }
 }

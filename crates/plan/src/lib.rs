@@ -44,7 +44,7 @@ mod traffic;
 mod transfer;
 mod view;
 
-pub use budget::{Allowed, Fitted, Frontier, Machine, Price};
+pub use budget::{Allowed, Fitted, Frontier, Machine, Price, Segment};
 pub use explain::{Explanation, LoopGradLine, Share, SourceShare, StepLine};
 pub use files::{FileValuePlan, StreamedInput};
 pub use loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateFilePlan, StateSource};
@@ -57,5 +57,5 @@ pub use plan::{
 pub use rewrite::{Rewrite, rewrite};
 pub use staging::staged_range;
 pub use suggest::{Change, Suggestion};
-pub use target::{DescribedTarget, SharedTarget, Target};
+pub use target::{DescribedTarget, SharedTarget, Target, keeps_order};
 pub use tile::{materialize as write_out, ready as tile_run};

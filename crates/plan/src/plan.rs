@@ -10,7 +10,7 @@ use tonnage_core::shape::Sizes;
 use tonnage_core::tile::{Form, TileProgram};
 use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
-use crate::budget::Fitted;
+use crate::budget::{Fitted, Segment};
 use crate::files::{FileValuePlan, StreamedInput};
 use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, StateFilePlan};
 use crate::place::InputSpec;
@@ -436,6 +436,8 @@ pub struct Plan {
     pub calls_host: bool,
     /// What was done to fit a budget, where one was asked for.
     pub fitted: Option<Fitted>,
+    /// Segments that run in pieces to fit it.
+    pub segments: Vec<Segment>,
 }
 
 impl Plan {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use tonnage_core::Bytes;
 
-use crate::budget::Fitted;
+use crate::budget::{Fitted, Segment};
 use crate::explain::{Explanation, LoopGradLine, Share, SourceShare, StepLine};
 use crate::plan::{Plan, Refusal, StepMemory};
 
@@ -34,6 +34,9 @@ impl fmt::Display for Explanation {
         )?;
         if let Some(fitted) = &self.fitted {
             writeln!(f, "{}", wrapped(&fitted.to_string()))?;
+        }
+        for segment in &self.segments {
+            writeln!(f, "{}", wrapped(&segment.to_string()))?;
         }
         if !self.spilled.is_zero() {
             let (spilled, disk) = (self.spilled, self.disk);
@@ -160,6 +163,14 @@ impl fmt::Display for Fitted {
                 "the batch in {pieces} pieces (last digits may differ unless `exact`)"
             ));
         }
+        let segments = |n: usize| if n == 1 { "segment" } else { "segments" };
+        if let Some(exact) = self.segments.checked_sub(self.segments_with_sums).filter(|n| *n > 0) {
+            done.push(format!("{exact} {} in pieces", segments(exact)));
+        }
+        if self.segments_with_sums > 0 {
+            let (n, segments) = (self.segments_with_sums, segments(self.segments_with_sums));
+            done.push(format!("{n} {segments} in pieces (last digits may differ unless `exact`)"));
+        }
         if self.in_bf16 > 0 {
             done.push(format!("{} values held in bf16", self.in_bf16));
         }
@@ -171,6 +182,17 @@ impl fmt::Display for Fitted {
             done.push("as without a budget".into());
         }
         write!(f, "fitted: {}, {longer:.2} times the time expected", done.join(", "))
+    }
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Segment { op, source, axis, pieces, whole, piece, nodes, .. } = self;
+        write!(
+            f,
+            "{op} at {source} in {pieces} pieces along axis {axis}: {piece} of its {whole} exist at once"
+        )?;
+        write!(f, " ({nodes} nodes)")
     }
 }
 

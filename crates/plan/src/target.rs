@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tonnage_core::bytes::LARGE;
 use tonnage_core::layout::Layout;
-use tonnage_core::row::Call;
+use tonnage_core::row::{Call, Lower};
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, OpDef, Scalar};
 use tonnage_ops::tile::TileLimits;
@@ -55,6 +55,10 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// is to be brought into memory.
     fn streamed(&self, op: &OpDef, call: &Call, input: usize, layout: &Layout) -> Option<usize>;
 
+    /// Whether the kernel of an op gives a piece of its results, from pieces of its inputs, the bits that this piece has in the
+    /// whole. A kernel that cuts its sums by the size of a call does not.
+    fn keeps_bits(&self, op: &OpDef, whole: &Call, piece: &Call) -> bool;
+
     /// Whether the kernel of an op hands its one output over to an epilogue as it is made.
     fn has_epilogue(&self, op: &OpDef) -> bool;
 
@@ -68,6 +72,13 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// it is left to the call.
     fn uniform(&self, program: &TileProgram, domain: &[usize], inputs: &[Scalar])
     -> Option<Scalar>;
+}
+
+/// Whether an op adds up what belongs to an element in an order that does not depend on how many elements there are: all but
+/// products and what is made of them. An answer for [`Target::keeps_bits`] where a device knows no better.
+pub fn keeps_order(op: &OpDef, call: &Call) -> bool {
+    let of_products = matches!(call.attrs, Attrs::Conv(_) | Attrs::Attention { .. });
+    !matches!(op.lower, Lower::Kernel) || (!of_products && (op.axes)(call).summed.is_empty())
 }
 
 /// A device that is only described: kernels without workspace, and no constants folded.
@@ -146,6 +157,10 @@ impl Target for DescribedTarget {
 
     fn streamed(&self, _: &OpDef, _: &Call, _: usize, _: &Layout) -> Option<usize> {
         None
+    }
+
+    fn keeps_bits(&self, op: &OpDef, whole: &Call, _: &Call) -> bool {
+        keeps_order(op, whole)
     }
 
     fn has_epilogue(&self, _: &OpDef) -> bool {

@@ -58,6 +58,9 @@ impl Target for Accelerator {
     fn cuts_from(&self) -> Option<Bytes> {
         None
     }
+    fn keeps_bits(&self, op: &OpDef, whole: &Call, piece: &Call) -> bool {
+        self.sheet.keeps_bits(op, whole, piece)
+    }
 
     fn scratch(&self, op: &OpDef, _: &Call, _: &[Option<&Layout>]) -> Bytes {
         if *op == MATMUL { self.workspace } else { Bytes::ZERO }

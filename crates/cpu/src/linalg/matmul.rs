@@ -12,7 +12,7 @@ use tonnage_ops::linalg::Size;
 use tonnage_ops::linalg::matmul::{sizes, transposes};
 
 use super::gemm::{
-    GemmOutput, Matrix, OutputEpilogue, Reads, Strides, Target, gemm, scratch_bytes,
+    GemmOutput, Matrix, OutputEpilogue, Reads, Strides, Target, add_alike, gemm, scratch_bytes,
 };
 use super::staged::{self, OtherOperand, StoredOperand};
 use crate::kernel::{Kernel, KernelDef, Streaming};
@@ -25,12 +25,23 @@ pub static MATMUL: KernelDef = KernelDef {
     streaming: Some(Streaming { reads, staging }),
 };
 
-// The most that any of the ways to run it takes: as one product of all rows, or batch by batch.
+/// The ways to run a product: batch by batch, as one product of all rows, or one of several.
+fn ways(size: Size) -> [Size; 3] {
+    let joined = Size { batch: 1, rows: size.rows.saturating_mul(size.batch), ..size };
+    [size, joined, Size { batch: 1, ..size }]
+}
+
+/// Whether a piece of a product has the bits that it has in the whole, in whatever way either is run.
+pub fn keeps_bits(whole: &Call, piece: &Call) -> bool {
+    let (Some((size, dtype)), Some((part, _))) = (sizes(whole), sizes(piece)) else { return false };
+    let all = ways(size).into_iter().chain(ways(part));
+    size.k == part.k && add_alike(all, dtype)
+}
+
+// The most that any of the ways to run it takes.
 fn scratch(call: &Call, threads: usize) -> Bytes {
     let Some((size, dtype)) = sizes(call) else { return Bytes::ZERO };
-    let joined = Size { batch: 1, rows: size.rows.saturating_mul(size.batch), ..size };
-    let single = Size { batch: 1, ..size };
-    [size, joined, single]
+    ways(size)
         .into_iter()
         .map(|size| scratch_bytes(size, dtype, threads))
         .max()
@@ -43,15 +54,13 @@ fn staging(call: &Call, stored: &[Option<&Layout>], threads: usize) -> Bytes {
     let (Some((size, dtype)), Ok((ta, tb))) = (sizes(call), transposes(call)) else {
         return least;
     };
-    let joined = Size { batch: 1, rows: size.rows.saturating_mul(size.batch), ..size };
-    let single = Size { batch: 1, ..size };
     let of = |(input, layout): (usize, &Option<&Layout>)| {
         let [.., row, col] = layout.as_ref()?.strides[..] else { return None };
         let k_stride = match (input == 0, if input == 0 { ta } else { tb }) {
             (true, false) | (false, true) => col,
             (true, true) | (false, false) => row,
         };
-        let sizes = [size, joined, single].into_iter();
+        let sizes = ways(size).into_iter();
         sizes.map(|size| staged::space(size, input == 0, k_stride != 1, dtype, threads)).max()
     };
     let most = stored.iter().enumerate().filter_map(of).max().unwrap_or(0);

@@ -60,6 +60,10 @@ impl FrontierBuilder {
 }
 
 impl VariantSink for FrontierBuilder {
+    fn add_to_own(&mut self, order: usize, point: FrontierPoint) {
+        self.points.add(Numbered(order, point));
+    }
+
     fn add(&mut self, mut variant: Variant, points: Vec<FrontierPoint>) {
         let number = self.own + self.others.len();
         points.into_iter().for_each(|point| self.points.add(Numbered(number, point)));

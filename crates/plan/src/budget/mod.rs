@@ -1,10 +1,10 @@
 //! The budget: a frontier of plans for one graph, from unlimited down, and the quickest point that fits. The levers are
-//! rematerialization, spilling, loop checkpoints and residuals, micro-batches and bf16.
+//! rematerialization, spilling, loop checkpoints and residuals, micro-batches, segments in pieces and bf16.
 //!
 //! In the order that data flows: `cost` says what work takes on a machine; `variants` are other graphs for the same
-//! results; `sketch` knows which values are idle for long; `draw` draws a program with some of them recomputed or
+//! results, of which `pieces` makes those in pieces; `sketch` knows which values are idle for long; `draw` draws a program with some of them recomputed or
 //! spilled; `choose` looks for which, and `give` saves after all what fits; `overlap` says when the disk lane begins
-//! and is awaited; `rematerialize` makes the chosen sketch a graph, which is then fused and planned as any other.
+//! and is awaited; `rematerialize` makes the chosen sketch a graph, `segments` cuts it, and it is planned as any other.
 //!
 //! The frontier is the front of all variants' frontiers. It depends on the graph, its inputs and the machine's
 //! figures, never on a budget. A budget picks the quickest point whose plan, to the byte, fits: so a lower budget
@@ -20,11 +20,14 @@ mod front;
 mod give;
 mod heap;
 mod overlap;
+mod pieces;
 mod rematerialize;
+mod segments;
 mod sketch;
 mod variants;
 
 pub use cost::Machine;
+pub use segments::Segment;
 pub use variants::Allowed;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +43,7 @@ use crate::place::{InputSpec, PlanOptions, outline, plan_in_order};
 use crate::plan::Plan;
 use builder::FrontierBuilder;
 use choose::{Choice, Dropped};
+use segments::Segments;
 use sketch::ProgramProfile;
 use variants::{FrontierPoint, Variant, VariantBase};
 
@@ -61,6 +65,10 @@ pub struct Fitted {
     pub residuals: usize,
     /// Pieces that the batch runs in, one after the other, where it does: sums over it are added in another order.
     pub micro_batches: Option<usize>,
+    /// Segments that run in pieces, so that wide values never exist as a whole; [`Plan::segments`] lists them.
+    pub segments: usize,
+    /// Those of them that may change last digits.
+    pub segments_with_sums: usize,
     /// Values of f32 that are held as bf16 while they are idle.
     pub in_bf16: usize,
     /// Seconds that the call is expected to take on the machine that the planner was told of.
@@ -138,8 +146,9 @@ impl Frontier {
             programs: &programs,
             dropped: &dropped,
             seconds: own[0].seconds,
+            allowed,
         };
-        variants::all(&own, with_residuals, &base, allowed, &mut found);
+        variants::all(&own, with_residuals, &base, &mut found);
         drop(programs);
         let (variants, points) = found.finish(own);
         let mut frontier = Frontier {
@@ -159,16 +168,24 @@ impl Frontier {
     /// the sums: what is recomputed may be read again.
     fn add_files(&mut self, machine: &Machine) -> Result<()> {
         for point in 0..self.points.len() {
-            let made = outline(&self.graph(point)?, &self.inputs, self.options.clone())?;
+            let made = outline(&self.graph(point)?.0, &self.inputs, self.options.clone())?;
             self.points[point].1.seconds += seconds_of_files(made.reads, made.writes, machine);
         }
         self.points.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
         Ok(())
     }
 
-    fn graph(&self, point: usize) -> Result<Arc<Graph>> {
+    /// The graph of a point, and the segments that run in pieces there.
+    fn graph(&self, point: usize) -> Result<(Arc<Graph>, Vec<Segment>)> {
         let (variant, frontier_point) = &self.points[point];
-        self.variants[*variant].graph(frontier_point, &self.options.target.tile_limits())
+        let target = &*self.options.target;
+        let graph = self.variants[*variant].graph(frontier_point, &target.tile_limits())?;
+        let Some(cut) = frontier_point.cut else { return Ok((graph, Vec::new())) };
+        let cut = Segments::of(&graph, &self.inputs, target).in_pieces(cut);
+        Ok(match cut {
+            Some((graph, segments)) => (Arc::new(graph), segments),
+            None => (graph, Vec::new()),
+        })
     }
 
     /// How many points there are; the first is the quickest, the last takes the least memory.
@@ -183,7 +200,8 @@ impl Frontier {
         }
         let (variant, frontier_point) = &self.points[point];
         let variant = &self.variants[*variant];
-        let mut made = plan_in_order(&self.graph(point)?, &self.inputs, &[], self.options.clone())?;
+        let (graph, segments) = self.graph(point)?;
+        let mut made = plan_in_order(&graph, &self.inputs, &[], self.options.clone())?;
         made.fitted = Some(Fitted {
             recomputed: frontier_point.recomputed(),
             spilled: made.spilled(),
@@ -191,10 +209,13 @@ impl Frontier {
             recomputed_iterations: variant.used.recomputed_iterations,
             residuals: variant.used.residuals,
             micro_batches: variant.used.micro_batches,
+            segments: segments.len(),
+            segments_with_sums: segments.iter().filter(|s| s.changes_bits).count(),
             in_bf16: variant.used.in_bf16,
             seconds: frontier_point.seconds,
             unlimited_seconds: self.points[0].1.seconds,
         });
+        made.segments = segments;
         let made = Arc::new(made);
         self.known(point, |known| {
             known.peak = Some(made.peak());
@@ -219,7 +240,7 @@ impl Frontier {
         if let Some(floor) = self.known(point, |known| known.peak.or(known.floor)) {
             return Ok(floor);
         }
-        let floor = outline(&self.graph(point)?, &self.inputs, self.options.clone())?.peak;
+        let floor = outline(&self.graph(point)?.0, &self.inputs, self.options.clone())?.peak;
         self.known(point, |known| known.floor = Some(floor));
         Ok(floor)
     }

@@ -76,6 +76,7 @@ impl Planner<'_> {
             is_bound,
             calls_host: self.graph.nodes.iter().any(Node::calls_host),
             fitted: None,
+            segments: Vec::new(),
         })
     }
 

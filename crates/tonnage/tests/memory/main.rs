@@ -1,4 +1,4 @@
-//! Budgets, limits and the ledger: what is refused, what gives way, what waits in files, who holds what, and that nothing leaks.
+//! Budgets, limits and the ledger: what is refused, what gives way, what waits in files and runs in pieces, who holds what, and that nothing leaks.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -15,5 +15,6 @@ mod longer_storage;
 mod ranges;
 mod recipes;
 mod seeing;
+mod segments;
 mod spill;
 mod spill_trouble;

@@ -49,7 +49,7 @@ pub use tonnage_ops::linalg::Size;
 
 use crate::workers::Workers;
 use kernel::GemmLevel;
-use plan::{ALIGN, GemmOptions, GemmPlan, suited};
+use plan::{ALIGN, GemmOptions, GemmPath, GemmPlan, suited};
 use run::{GemmJob, OutputSink};
 
 /// The packing space that [`gemm`] wants for matrices and results of dtype `output` in even rows, on that many
@@ -106,6 +106,36 @@ pub fn scratch_at(
         DType::I16 | DType::U16 => of.bytes::<i16>(),
         DType::I8 | DType::U8 => of.bytes::<i8>(),
         DType::Bool => 0,
+    }
+}
+
+/// Whether products of all these sizes, with the same K and results of that dtype, add up each of their elements in the same
+/// order, on every machine and wherever operands lie. Thin products do not: their order follows the strides.
+pub fn add_alike(sizes: impl Iterator<Item = Size> + Clone, output: DType) -> bool {
+    let at = |level, size| match output {
+        DType::F64 => order_of::<f64>(level, size),
+        DType::F32 => order_of::<f32>(level, size),
+        DType::F16 => order_of::<f16>(level, size),
+        DType::BF16 => order_of::<bf16>(level, size),
+        _ => Some((GemmPath::Tiles, 0, 0)), // integers wrap: any order gives the same bits
+    };
+    GemmLevel::ALL.iter().all(|level| {
+        let mut orders = sizes.clone().map(|size| at(*level, size));
+        let first = orders.next().flatten();
+        first.is_some() && orders.all(|order| order == first)
+    })
+}
+
+/// What the order of additions of a product follows from; `None` where it follows from strides too.
+fn order_of<O: GemmOutput>(level: GemmLevel, size: Size) -> Option<(GemmPath, usize, usize)> {
+    let kernel = suited(O::Compute::kernel(level), size, Packs::Blocks);
+    let bf16_dot = O::HAS_BF16_DOT && level.has_bf16_dot();
+    let options = GemmOptions { left: Packs::Blocks, sums_in_scratch: !O::IS_COMPUTE, bf16_dot };
+    let plan = GemmPlan::new(size, size, kernel, options, 1);
+    match plan.path {
+        GemmPath::Tiles => Some((plan.path, plan.k_block, kernel.cols)),
+        GemmPath::Bf16Dot => Some((plan.path, 0, size.cols)),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Variants of a graph: the same results by another graph, over each of which the frontier of recomputation runs.
 //!
 //! `max_checkpoints` changes how many states the gradients of loops checkpoint, and `residuals` saves more than
-//! states; `batch` runs the batch in pieces; `bf16` holds idle values in half precision, where the user allows it. A variant
+//! states; `batch` runs the batch in pieces; `segments` cuts what lies between narrow values; `bf16` holds idle values in half precision, where the user allows it. A variant
 //! knows what it does (`VariantSummary`), which the plan lists, and what it takes in time with nothing recomputed.
 //! None of them depends on a budget.
 //!
@@ -11,6 +11,7 @@ mod batch;
 mod bf16;
 mod loop_checkpoints;
 mod loop_residuals;
+mod segments;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use super::cost::Machine;
 use super::draw::{Sketch, SketchStep};
 use super::front::Priced;
 use super::rematerialize;
+use super::segments::Goal;
 use super::sketch::ProgramProfile;
 use crate::fuse::fuse;
 use crate::order::pressure::Pressure;
@@ -32,7 +34,7 @@ use tonnage_ops::tile::TileLimits;
 /// What may be done to fit a budget besides what keeps every bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed {
-    /// The batch may run in pieces: sums over it are then added in another order.
+    /// The batch and segments may run in pieces: sums over them are then added in another order.
     pub micro_batches: bool,
     /// Values of f32 that are idle for long may be held as bf16 meanwhile.
     pub bf16: bool,
@@ -93,6 +95,8 @@ pub struct FrontierPoint {
     pub runs: Vec<SketchStep>,
     /// Those of the body in which values are dropped.
     pub within: Vec<SketchStep>,
+    /// What segments are cut for, where they are: the cuts follow from it.
+    pub cut: Option<Goal>,
     /// Seconds in all.
     pub seconds: f64,
     /// The most that lives in the arena, about.
@@ -118,7 +122,7 @@ impl FrontierPoint {
 
     /// Whether every node runs once, and nothing else.
     pub fn is_plain(&self) -> bool {
-        !is_changed(&self.runs) && !is_changed(&self.within)
+        !is_changed(&self.runs) && !is_changed(&self.within) && self.cut.is_none()
     }
 }
 
@@ -145,6 +149,7 @@ impl Variant {
         FrontierPoint {
             runs: sketch.runs,
             within: Vec::new(),
+            cut: None,
             seconds: self.seconds + sketch.seconds,
             peak: sketch.peak.bytes,
         }
@@ -184,6 +189,8 @@ pub struct VariantBase<'a> {
     pub dropped: &'a [Dropped],
     /// Seconds that it takes with nothing dropped.
     pub seconds: f64,
+    /// What may be done.
+    pub allowed: Allowed,
 }
 
 impl VariantBase<'_> {
@@ -199,6 +206,9 @@ impl VariantBase<'_> {
 pub trait VariantSink {
     /// Takes a variant.
     fn add(&mut self, variant: Variant, points: Vec<FrontierPoint>);
+
+    /// Takes a point of the graph itself, in one of its orders.
+    fn add_to_own(&mut self, order: usize, point: FrontierPoint);
 }
 
 /// The other variants of a graph.
@@ -206,7 +216,6 @@ pub fn all(
     own: &[Variant],
     with_residuals: &[Arc<Graph>],
     base: &VariantBase,
-    allowed: Allowed,
     sink: &mut impl VariantSink,
 ) {
     loop_checkpoints::variants(own, base, sink);
@@ -214,10 +223,11 @@ pub fn all(
     for graph in with_residuals {
         loop_residuals::variant(graph, &first.graph, base, sink);
     }
-    if allowed.micro_batches {
+    segments::points(own, base, sink);
+    if base.allowed.micro_batches {
         batch::variants(&first.graph, base, sink);
     }
-    if allowed.bf16 {
+    if base.allowed.bf16 {
         bf16::variants(&first.graph, &first.pressure, base, sink);
     }
 }

@@ -44,6 +44,10 @@ impl Target for SimTarget {
         }
     }
 
+    fn keeps_bits(&self, op: &OpDef, whole: &Call, piece: &Call) -> bool {
+        self.cpu.keeps_bits(op, whole, piece)
+    }
+
     fn spill_space(&self) -> Space {
         Space::Host
     }

@@ -16,7 +16,7 @@ use tonnage_ops::shape::fill::FILL;
 use tonnage_ops::tile::fused::FUSED;
 
 use super::build::mark;
-use super::node::{BatchPart, part_of, piece_of, sum_type};
+use super::node::{BatchPart, piece_of, sum_type};
 use super::parts::{BatchSplit, NodePlacement};
 
 /// A body, and which values of the whole graph are its inputs and outputs.
@@ -184,7 +184,7 @@ impl<'g> PieceBodyBuilder<'g> {
         }
         for (id, axis) in self.taken.sliced.clone() {
             let info = self.graph.value(id);
-            let ty = piece_of(&info.ty, axis, self.parts.pieces).ok_or_else(|| bad("a piece"))?;
+            let ty = piece_of(&info.ty, axis, self.parts.piece).ok_or_else(|| bad("a piece"))?;
             let value = self.builder.input(ty, info.kind, info.name.clone());
             self.values.insert((id, Some(axis)), value);
         }
@@ -209,7 +209,7 @@ impl<'g> PieceBodyBuilder<'g> {
             Some(axis) => {
                 let of = self.graph.ty(id);
                 let len =
-                    part_of(&of.shape[axis], self.parts.pieces).ok_or_else(|| bad("a piece"))?;
+                    self.parts.piece.part_of(&of.shape[axis]).ok_or_else(|| bad("a piece"))?;
                 node.attrs.of_piece(of, axis, &len)
             }
             None => node.attrs.clone(),
@@ -246,7 +246,7 @@ impl<'g> PieceBodyBuilder<'g> {
         for ((id, part), value) in node.outputs.iter().zip(&on.makes).zip(made) {
             let whole = self.graph.ty(*id);
             let (axis, expected) = match part {
-                BatchPart::Along(axis) => (Some(*axis), piece_of(whole, *axis, self.parts.pieces)),
+                BatchPart::Along(axis) => (Some(*axis), piece_of(whole, *axis, self.parts.piece)),
                 BatchPart::Packed(_, axis) => (Some(*axis), Some(value.ty().clone())),
                 BatchPart::Folded(Reduction::Sum | Reduction::Mean) => {
                     (None, Some(sum_type(whole)))

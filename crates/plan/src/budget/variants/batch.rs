@@ -2,32 +2,24 @@
 //! one piece at a time. What is added up over the batch is added up over the pieces, in another order: the plan
 //! lists it, and `exact` forbids it.
 //!
-//! In the order that data flows: `node` says what one node makes of pieces, `parts` which nodes run for every piece,
-//! `body` makes those a graph and `build` the loop around it. Only where all of them agree is there a variant.
-//!
 //! Decision: `docs/decisions/micro-batches-are-a-loop.md`.
-
-mod body;
-mod build;
-mod node;
-mod parts;
 
 use std::sync::Arc;
 
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
-use tonnage_core::graph::{Graph, Node, ValueId};
+use tonnage_core::graph::{Graph, ValueId};
 use tonnage_core::looping::row_of;
 
 use super::super::choose::Dropped;
 use super::super::draw::Sketch;
+use super::super::pieces::PieceOf;
+use super::super::pieces::build::{InPieces, body_specs, in_pieces};
+use super::super::pieces::parts::{BatchSplit, batches};
 use super::super::sketch::{ProgramProfile, RematDecision};
 use super::{FrontierPoint, Variant, VariantBase, VariantSink, VariantSummary, Within};
 use crate::order;
 use crate::order::pressure::Pressure;
-use crate::place::InputSpec;
-use build::InPieces;
-use parts::{BatchSplit, batches};
 
 /// Numbers of pieces that are tried at most; fewer of a large graph.
 const MOST: usize = 12;
@@ -42,9 +34,13 @@ pub fn variants(graph: &Arc<Graph>, base: &VariantBase, sink: &mut impl VariantS
         let numbers = numbers(len, (NODES / graph.nodes.len().max(1)).clamp(3, MOST));
         let mut shared: Option<(usize, Vec<Dropped>)> = None;
         let mut any = false;
+        let batch: Vec<(ValueId, usize)> = batch.into_iter().map(|id| (id, 0)).collect();
         for pieces in numbers {
-            let Some(parts) = BatchSplit::of(graph, &batch, pieces) else { continue };
-            let Ok(made) = build::in_pieces(graph, &parts) else { continue };
+            let split = PieceOf::equal(len, pieces);
+            let Some(parts) = split.and_then(|piece| BatchSplit::of(graph, &batch, piece)) else {
+                continue;
+            };
+            let Ok(made) = in_pieces(graph, &parts, None) else { continue };
             if let Ok((variant, points)) = variant(made, base, pieces, &mut shared) {
                 sink.add(variant, points);
                 any = true;
@@ -81,7 +77,7 @@ fn variant(
     shared: &mut Option<(usize, Vec<Dropped>)>,
 ) -> Result<(Variant, Vec<FrontierPoint>)> {
     let InPieces { mut graph, node } = made;
-    let specs = specs(&graph.nodes[node])?;
+    let specs = body_specs(&graph.nodes[node])?;
     let body = order::low_peak(&graph.nodes[node].regions[0], &specs, base.target);
     // Held once: it is most of the graph.
     graph.nodes[node].regions = vec![body.clone()];
@@ -106,6 +102,7 @@ fn variant(
         variant.pressure.nodes[node].scratch = sketch.peak.bytes + drawn;
         points.push(FrontierPoint {
             runs: runs.clone(),
+            cut: None,
             seconds: variant.seconds + pieces as f64 * sketch.seconds,
             peak: variant.pressure.peak(&order).bytes,
             within: sketch.runs,
@@ -148,17 +145,4 @@ fn drawn(variant: &Variant, node: usize) -> u64 {
     rows.filter_map(|id| row_of(variant.graph.ty(*id))?.bytes(node.op.name).ok())
         .map(|bytes| bytes.rounded().get())
         .sum()
-}
-
-/// What the body is told of its inputs: sums are its own to overwrite.
-fn specs(node: &Node) -> Result<Vec<InputSpec>> {
-    let body = &node.regions[0];
-    let carried = match &node.attrs {
-        Attrs::Loop(spec) => spec.carried,
-        _ => 0,
-    };
-    let spec = |(i, ty): (usize, &tonnage_core::TensorType)| {
-        InputSpec::contiguous(ty, node.op.name, i < carried)
-    };
-    body.input_types().iter().enumerate().map(spec).collect()
 }

@@ -1,23 +1,24 @@
-//! What one node makes of pieces: whether the op on the i-th of k equal parts gives the i-th part of its results, or a
+//! What one node makes of pieces: whether the op on the i-th part gives the i-th part of its results, or a
 //! term of them. Rows say so by `axes`; tile programs are read themselves, since they know more: what they reduce and
 //! where bits lie.
 
 use smallvec::SmallVec;
 use tonnage_core::DType;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::dim::Dim;
 use tonnage_core::graph::{Graph, Node, ValueId};
 use tonnage_core::row::{AxisOf, Call, Lower, Mem};
 use tonnage_core::shape::{Shape, TensorType};
 use tonnage_core::tile::{Close, Form, Reduction, TileProgram};
 use tonnage_ops::shape::reshape::RESHAPE;
 
+use super::PieceOf;
+
 /// What is known of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BatchPart {
     /// It does not depend on the batch.
     Whole,
-    /// A piece is one of k equal parts along that axis.
+    /// A piece is a part of it along that axis.
     Along(usize),
     /// A piece is the bits of a piece of that domain, cut along that axis: it means nothing elsewhere.
     Packed(Shape, usize),
@@ -50,14 +51,23 @@ pub fn on_pieces(
     graph: &Graph,
     node: &Node,
     parts: &[BatchPart],
-    pieces: usize,
+    piece: PieceOf,
+) -> Option<OnPieces> {
+    let read = |id: &ValueId| parts[id.index()].clone();
+    on_parts(graph, node, node.inputs.iter().map(read).collect(), piece)
+}
+
+/// The same of a node that reads these parts.
+pub fn on_parts(
+    graph: &Graph,
+    node: &Node,
+    reads: SmallVec<[BatchPart; 4]>,
+    piece: PieceOf,
 ) -> Option<OnPieces> {
     if !node.regions.is_empty() || is_last(node) {
         return None;
     }
-    let read = |id: &ValueId| parts[id.index()].clone();
-    let reads: SmallVec<[BatchPart; 4]> = node.inputs.iter().map(read).collect();
-    let seen = PieceInference { graph, node, reads, pieces };
+    let seen = PieceInference { graph, node, reads, piece };
     graph.with_call(node, |call| match node.op.lower {
         Lower::Tile(make) => seen.tile(call, &make(call, node.aux).ok()?),
         _ if node.op == &RESHAPE => seen.reshape(),
@@ -65,17 +75,11 @@ pub fn on_pieces(
     })
 }
 
-/// One of k equal parts of a length.
-pub fn part_of(dim: &Dim, pieces: usize) -> Option<Dim> {
-    let len = dim.known()?;
-    (len > 0 && len.is_multiple_of(pieces)).then_some(Dim::Known(len / pieces))
-}
-
-/// A type with one of k equal parts along an axis.
-pub fn piece_of(ty: &TensorType, axis: usize, pieces: usize) -> Option<TensorType> {
-    let mut piece = ty.clone();
-    *piece.shape.get_mut(axis)? = part_of(ty.shape.get(axis)?, pieces)?;
-    Some(piece)
+/// A type with a piece along an axis.
+pub fn piece_of(ty: &TensorType, axis: usize, piece: PieceOf) -> Option<TensorType> {
+    let mut part = ty.clone();
+    *part.shape.get_mut(axis)? = piece.part_of(ty.shape.get(axis)?)?;
+    Some(part)
 }
 
 struct PieceInference<'g> {
@@ -83,7 +87,7 @@ struct PieceInference<'g> {
     node: &'g Node,
     /// What is known of each input.
     reads: SmallVec<[BatchPart; 4]>,
-    pieces: usize,
+    piece: PieceOf,
 }
 
 impl PieceInference<'_> {
@@ -94,7 +98,7 @@ impl PieceInference<'_> {
     /// The attributes where the result is cut along an axis.
     fn attrs(&self, axis: usize) -> Option<Attrs> {
         let of = self.made(0)?;
-        let len = part_of(of.shape.get(axis)?, self.pieces)?;
+        let len = self.piece.part_of(of.shape.get(axis)?)?;
         Some(self.node.attrs.of_piece(of, axis, &len))
     }
 
@@ -117,7 +121,7 @@ impl PieceInference<'_> {
             }
         }
         let cut = cut?;
-        part_of(&domain[cut], self.pieces)?;
+        self.piece.part_of(&domain[cut])?;
         let cuts = self.reads.iter().zip(call.inputs).map(|(part, ty)| {
             let own = (cut + ty.shape.rank()).checked_sub(rank)?;
             (*part == BatchPart::Whole && !ty.shape[own].is(1)).then_some(own)
@@ -161,7 +165,7 @@ impl PieceInference<'_> {
         }
         // Lengths of 1 may stand before what is cut.
         let cut = (*axis..to.rank()).find(|a| !to[*a].is(1))?;
-        part_of(&from[*axis], self.pieces)?;
+        self.piece.part_of(&from[*axis])?;
         let (cuts, makes) =
             (SmallVec::from_iter([None]), SmallVec::from_iter([BatchPart::Along(cut)]));
         Some(OnPieces { cuts, makes, attrs: self.attrs(cut)? })
@@ -208,7 +212,7 @@ impl PieceInference<'_> {
             });
         }
         let (input, axis) = group.first()?;
-        part_of(self.graph.ty(*self.node.inputs.get(*input)?).shape.get(*axis)?, self.pieces)?;
+        self.piece.part_of(self.graph.ty(*self.node.inputs.get(*input)?).shape.get(*axis)?)?;
         Some(cuts)
     }
 
@@ -223,7 +227,7 @@ impl PieceInference<'_> {
     ) -> Option<Vec<BatchPart>> {
         let mut inputs = call.inputs.to_vec();
         for (input, axis) in group {
-            inputs[*input] = piece_of(&inputs[*input], *axis, self.pieces)?;
+            inputs[*input] = piece_of(&inputs[*input], *axis, self.piece)?;
         }
         let piece = Call { inputs: &inputs, attrs, ..*call };
         let made = (self.node.op.saves.aux)(&piece).ok()?;
@@ -234,7 +238,7 @@ impl PieceInference<'_> {
         let part = |(piece, id): (&TensorType, &ValueId)| {
             let whole = self.graph.ty(*id);
             let axis = (0..whole.shape.rank())
-                .find(|axis| piece_of(whole, *axis, self.pieces).as_ref() == Some(piece))?;
+                .find(|axis| piece_of(whole, *axis, self.piece).as_ref() == Some(piece))?;
             Some(BatchPart::Along(axis))
         };
         made.iter().zip(whole).map(part).collect()

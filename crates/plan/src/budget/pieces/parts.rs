@@ -4,6 +4,7 @@
 use tonnage_core::Kind;
 use tonnage_core::graph::{Graph, ValueId};
 
+use super::PieceOf;
 use super::node::{BatchPart, OnPieces, is_last, on_pieces};
 
 /// Where a node runs.
@@ -20,7 +21,7 @@ pub enum NodePlacement {
 /// A graph cut along its batch.
 #[derive(Debug)]
 pub struct BatchSplit {
-    pub pieces: usize,
+    pub piece: PieceOf,
     /// For each value.
     pub parts: Vec<BatchPart>,
     /// For each node.
@@ -48,14 +49,14 @@ pub fn batches(graph: &Graph) -> Vec<(usize, Vec<ValueId>)> {
 }
 
 impl BatchSplit {
-    /// The graph with these inputs in `pieces` pieces; `None` where something mixes them.
+    /// The graph with these inputs in such pieces, each along an axis; `None` where something mixes them.
     ///
     /// An op that needs all pieces at once, or what only all of them make, excludes it. Updates of variables, and what goes
     /// to files, come after all pieces, and may read what the pieces made, joined.
-    pub fn of(graph: &Graph, batch: &[ValueId], pieces: usize) -> Option<BatchSplit> {
+    pub fn of(graph: &Graph, cut: &[(ValueId, usize)], piece: PieceOf) -> Option<BatchSplit> {
         let mut parts = vec![BatchPart::Whole; graph.value_count()];
-        for id in batch {
-            parts[id.index()] = BatchPart::Along(0);
+        for (id, axis) in cut {
+            parts[id.index()] = BatchPart::Along(*axis);
         }
         let mut places = Vec::with_capacity(graph.nodes.len());
         for node in &graph.nodes {
@@ -69,7 +70,7 @@ impl BatchSplit {
                 _ if is_last(node) && !packed => NodePlacement::After,
                 (true, true) => return None,
                 (true, false) => {
-                    NodePlacement::Piece(Box::new(on_pieces(graph, node, &parts, pieces)?))
+                    NodePlacement::Piece(Box::new(on_pieces(graph, node, &parts, piece)?))
                 }
                 (false, true) => NodePlacement::After,
                 (false, false) => NodePlacement::Once,
@@ -86,6 +87,6 @@ impl BatchSplit {
         let leaves =
             graph.outputs.iter().all(|id| !matches!(parts[id.index()], BatchPart::Packed(..)));
         let some = places.iter().any(|place| matches!(place, NodePlacement::Piece(_)));
-        (leaves && some).then_some(BatchSplit { pieces, parts, places })
+        (leaves && some).then_some(BatchSplit { piece, parts, places })
     }
 }
