@@ -21,6 +21,7 @@ use serde::Serialize;
 use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::{Bytes, Device, DeviceKind};
 
+pub use module::LoadedKernel;
 pub use processes::GpuProcess;
 pub use status::Status;
 
