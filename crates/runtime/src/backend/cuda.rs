@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tonnage_core::error::Result;
+use tonnage_core::error::{Error, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, Cost, Lower, OpDef};
@@ -170,6 +170,10 @@ impl Memory for Cuda {
     fn taken(&self) -> Option<Bytes> {
         let (free, all) = self.gpu.memory().ok()?;
         Some(all.saturating_sub(free))
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.gpu.failure()
     }
 
     fn give_up(&self) {
@@ -349,7 +353,7 @@ impl Backend for Cuda {
     }
 }
 
-fn no_files(device: Device) -> tonnage_core::Error {
+fn no_files(device: Device) -> Error {
     let what = "variables in files are the host's: move them to the CPU first".to_string();
     ErrorKind::DeviceFailed { device, what }.into()
 }

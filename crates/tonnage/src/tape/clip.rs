@@ -57,7 +57,11 @@ impl IndexedSlices {
     fn sums(&self, source: Source) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let Some((index, rows)) = self.flat()? else { return Ok(None) };
         let attrs = tonnage_core::attrs::Attrs::None;
-        let first = smallvec::smallvec![(&index).into()];
+        // A sort looks at every digit that an index may have.
+        let table = self.ty().shape.first().and_then(tonnage_core::Dim::known);
+        let narrow = table.is_some_and(|rows| i32::try_from(rows).is_ok());
+        let sorted = index.clone().cast(if narrow { DType::I32 } else { DType::I64 })?;
+        let first = smallvec::smallvec![(&sorted).into()];
         let first = apply1(&index::first_of::FIRST_OF, first, attrs, source)?;
         let sums = make::zeros_of(&rows.ty(), source)?.scatter_add(&first, &rows)?;
         Ok(Some((index, first, sums)))
