@@ -5,7 +5,7 @@
 // none includes another. What kernels call begins with `p_`, `b_`, `f16_`, `bf16_`, `random_` or `philox_`; the rest is in
 // the namespace `tn`.
 //
-// Decision: docs/decisions/kernels-as-text.md.
+// Decisions: docs/decisions/kernels-as-text.md, docs/decisions/exact-formulas-on-gpus.md.
 //
 // To be compiled with --fmad=false (a formula says itself where it rounds once) and with subnormal numbers and exact
 // division and square roots, which are the defaults. No function has an array that is indexed by a variable: a kernel

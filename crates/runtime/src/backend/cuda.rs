@@ -249,6 +249,10 @@ impl Backend for Cuda {
         self.launch(launch.program, launch.domain, &operands, (&regions, launch.outputs))
     }
 
+    fn has_direct(&self) -> bool {
+        true
+    }
+
     fn direct(&self, launch: &DirectLaunch<'_>, regions: &Regions<'_>) -> Result<bool> {
         let DirectLaunch { op, call, lengths, count } = *launch;
         let (Lower::Tile(make), [out]) = (op.lower, &regions.writes[..]) else { return Ok(false) };

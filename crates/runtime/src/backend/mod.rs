@@ -78,8 +78,13 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Runs a tile program.
     fn tile(&self, launch: &TileLaunch<'_>, regions: Regions<'_>) -> Result<()>;
 
-    /// Runs an op of one instruction over elements that lie in order, the short way; false where there is none. Its regions: the inputs;
-    /// the output.
+    /// Whether it has a short way for ops of one instruction.
+    fn has_direct(&self) -> bool {
+        false
+    }
+
+    /// Runs an op of one instruction over elements that lie in order, the short way; false where this one has none. Its regions: the
+    /// inputs; the output.
     fn direct(&self, _launch: &DirectLaunch<'_>, _regions: &Regions<'_>) -> Result<bool> {
         Ok(false)
     }

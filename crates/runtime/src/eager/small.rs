@@ -99,6 +99,7 @@ fn on_device(
         }
         *buffer = Some(resident);
     }
+    let place = place.filter(|place| place.backend().has_direct());
     let (Some(place), Some(count)) = (place, output.shape.count()) else { return Ok(None) };
     let bytes = Bytes::of(count * output.dtype.size());
     let mut buffer = Buffer::obtain(place, bytes, owner(mark, op.name))?;

@@ -72,10 +72,7 @@ impl RowSums {
             let (start, stop) = (at(piece), at(piece + 1));
             let part = |x: &Tensor| x.slice(&[Part::from(start..stop)]);
             let here = make::range(start, stop, 1)?;
-            let mut last = part(last)?.equal(&here)?;
-            for _ in 1..self.sums.rank() {
-                last = last.expand_dims(-1)?;
-            }
+            let last = part(last)?.equal(&here)?;
             let (indices, sums) = (part(&self.indices)?, part(&self.sums)?);
             Ok(RowPiece { indices, sums, last: Some(last) })
         })
@@ -93,6 +90,10 @@ impl RowPiece {
         match &self.last {
             None => variable.assign_rows(&self.indices, rows),
             Some(last) => {
+                let mut last = last.clone();
+                for _ in 1..rows.rank() {
+                    last = last.expand_dims(-1)?;
+                }
                 let rows = last.where_(rows, &self.read(variable)?)?;
                 variable.assign_rows(&self.indices, &rows)
             }
