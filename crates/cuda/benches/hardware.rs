@@ -11,6 +11,8 @@ use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::driver::{Gpu, list};
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::product::Product;
+use tonnage_ops::nn::norm::group::GROUP_NORM;
+use tonnage_ops::nn::norm::group_grad::GROUP_NORM_GRAD;
 use tonnage_ops::nn::norm::layer::LAYER_NORM;
 use tonnage_ops::nn::softmax::log::LOG_SOFTMAX;
 use tonnage_ops::nn::softmax::plain::SOFTMAX;
@@ -175,6 +177,7 @@ fn run_all() -> Result<()> {
     over_rows(&LOG_SOFTMAX, &Attrs::None, 1, 2 * bytes)?;
     over_rows(&SOFTMAX_GRAD, &Attrs::None, 2, 3 * bytes)?;
     over_rows(&LAYER_NORM, &norm, 3, 2 * bytes)?;
+    batch_norm(&gpu, [source(x), source(y), source(z)])?;
     // The right operand as it lies, the left one too or as its transpose: a gradient of weights.
     let multiply = |dtype: DType,
                     [rows, cols, depth]: [usize; 3],
@@ -214,6 +217,46 @@ fn run_all() -> Result<()> {
     multiply(DType::BF16, [65_536, 768, 3072], false)?;
     for address in [x, y, z] {
         gpu.release(address);
+    }
+    Ok(())
+}
+
+/// Batch norm of 65,536 pixels of 1,024 channels, and its gradient: the image is read twice, and so is its gradient.
+fn batch_norm(gpu: &Gpu, [x, y, z]: [u64; 3]) -> Result<()> {
+    let (pixels, half) = ([1, ELEMENTS / ROW / 2, ROW], (ELEMENTS * 2) as u64);
+    let attrs = Attrs::Normalize { epsilon: Scalar::Float(1e-5), centered: true, groups: ROW };
+    let (image, row) = (Layout::contiguous(&pixels[..]), Layout::contiguous(&[ROW][..]));
+    let each = Layout::contiguous(&[1, ROW][..]);
+    // Statistics lie behind the image, and the workspace behind the other operands.
+    let statistics = [y + half, y + half + 4096];
+    let memory = |address, layout| (Operand::Memory(address, layout), DType::F32);
+    let forward = [memory(x, &image), memory(z, &row), memory(z, &row)];
+    let backward = [
+        memory(x, &image),
+        memory(z, &row),
+        memory(statistics[0], &each),
+        memory(statistics[1], &each),
+        memory(x + half, &image),
+    ];
+    let calls: [(_, &[_], _, u64); 2] = [
+        (&GROUP_NORM, &forward, [y, statistics[0], statistics[1]], 3),
+        (&GROUP_NORM_GRAD, &backward, [y, z + half, z + half + 4096], 5),
+    ];
+    for (op, operands, outputs, passes) in calls {
+        let (sizes, made) = (&pixels[..], &pixels[..]);
+        let (outputs, scratch) = (&outputs[..], Some(z + half + 8192));
+        let call = OpCall { op, attrs: &attrs, operands, sizes, made, outputs, scratch };
+        let Some(launch) = emit::launch_op(&call)? else { continue };
+        gpu.launch(&launch, None)?;
+        gpu.wait()?;
+        let start = Instant::now();
+        for _ in 0..20 {
+            gpu.launch(&launch, None)?;
+        }
+        gpu.wait()?;
+        let seconds = start.elapsed().as_secs_f64() / 20.0;
+        let rate = (passes * half) as f64 / seconds / 1e12;
+        println!("{:24} {:9.1} us  {rate:6.2} TB/s", op.name, seconds * 1e6);
     }
     Ok(())
 }

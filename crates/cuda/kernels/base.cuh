@@ -5,7 +5,7 @@
 // none includes another. What kernels call begins with `p_`, `b_`, `f16_`, `bf16_`, `random_` or `philox_`; the rest is in
 // the namespace `tn`.
 //
-// Decision: docs/decisions/kernels-as-text.md.
+// Decisions: docs/decisions/kernels-as-text.md, docs/decisions/exact-formulas-on-gpus.md.
 //
 // To be compiled with --fmad=false (a formula says itself where it rounds once) and with subnormal numbers and exact
 // division and square roots, which are the defaults. No function has an array that is indexed by a variable: a kernel
@@ -33,6 +33,16 @@ TN_FN f32 fma(f32 a, f32 b, f32 c) { return __fmaf_rn(a, b, c); }
 TN_FN f64 fma(f64 a, f64 b, f64 c) { return __fma_rn(a, b, c); }
 TN_FN f32 sqrt(f32 x) { return __fsqrt_rn(x); }
 TN_FN f64 sqrt(f64 x) { return __dsqrt_rn(x); }
+// a / b, for a b between 2^-100 and 2^100 and a quotient that is a normal number or 0, or for a b of 1: the same bits as a division, by a
+// reciprocal that is made exact and a quotient that is corrected, without the branch for all other numbers.
+TN_FN f32 quotient(f32 a, f32 b) {
+    f32 r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+    r = __fmaf_rn(__fmaf_rn(-b, r, 1.0f), r, r);
+    const f32 q = __fmul_rn(a, r);
+    return __fmaf_rn(__fmaf_rn(-b, q, a), r, q);
+}
+TN_FN f64 quotient(f64 a, f64 b) { return a / b; }
 TN_FN f32 floor(f32 x) { return ::floorf(x); }
 TN_FN f64 floor(f64 x) { return ::floor(x); }
 TN_FN f32 ceil(f32 x) { return ::ceilf(x); }

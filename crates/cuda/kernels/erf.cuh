@@ -8,11 +8,11 @@ TN_FN T erfc_tail(T a) {
     typedef Real<T> R;
     // Far out the result is 0; the bound keeps infinities out of the quotients.
     a = select(a > R::ERFC_ZERO, R::ERFC_ZERO, a);
-    T t = (a - R::ERFC_CENTRE) / (a + R::ERFC_CENTRE);
+    T t = quotient(a - R::ERFC_CENTRE, a + R::ERFC_CENTRE);
     // e^(-a^2) with the square in two parts: its rounding error would be magnified by a^2.
     T high = upper(a);
     T low = -((a - high) * (a + high));
-    return exp_sum(-(high * high), low, erfc_poly(t) / a);
+    return exp_sum(-(high * high), low, quotient(erfc_poly(t), a));
 }
 
 template <class T>

@@ -101,7 +101,7 @@ TN_FN T tanh(T x) {
     r = fma(n, -(R::HALF * R::LN_2_LOW), r);
     T scale = half_pow2(shifted);
     T half = fma(scale, r * tanh_exp(r), scale + R::HALF);
-    T large = R::ONE - R::ONE / half;
+    T large = R::ONE - quotient(R::ONE, half);
     // Where tanh passes 1/2, so that the difference loses nothing.
     return copysign(select(a < R::TANH_SPLIT, small, large), x);
 }
@@ -111,7 +111,7 @@ template <class T>
 TN_FN T sigmoid(T x) {
     typedef Real<T> R;
     T z = exp(-abs(x));
-    return select(x < R::ZERO, z, R::ONE) / (R::ONE + z);
+    return quotient(select(x < R::ZERO, z, R::ONE), R::ONE + z);
 }
 
 // x / (1 + e^-t) for t = `size` + `low` with the sign of x: `size` is not negative, and `low` is a few bits that its

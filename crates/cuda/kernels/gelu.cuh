@@ -14,7 +14,7 @@ TN_FN T gelu(T x) {
     T a = abs(x);
     a = select(a > R::GELU_FAR, R::GELU_FAR, a);
     T v = a * R::FRAC_1_SQRT_2;
-    T t = (v - R::ERFC_CENTRE) / (v + R::ERFC_CENTRE);
+    T t = quotient(v - R::ERFC_CENTRE, v + R::ERFC_CENTRE);
     T high = upper(a);
     T low = -(R::HALF * ((a - high) * (a + high)));
     T factor = R::FRAC_1_SQRT_2 * erfc_poly(t);

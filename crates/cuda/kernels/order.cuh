@@ -78,14 +78,3 @@ TN_FN void order_move(u64 n, const u64* keys, const u32* places, u64* to, u32* p
     places_to[at] = places[i];
   }
 }
-
-// The first place of a key at or before `at` among sorted keys.
-TN_FN u64 order_first(const u64* keys, u64 at) {
-  const u64 key = keys[at];
-  u64 low = 0, high = at;
-  while (low < high) {
-    const u64 middle = (low + high) / 2;
-    if (keys[middle] < key) low = middle + 1; else high = middle;
-  }
-  return low;
-}

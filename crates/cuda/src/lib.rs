@@ -7,6 +7,7 @@
 //! asked for.
 
 pub mod cache;
+pub mod direct;
 pub mod driver;
 pub mod emit;
 pub mod headers;

@@ -15,12 +15,14 @@ use std::ffi::{CStr, c_int};
 use std::fmt;
 use std::num::NonZero;
 use std::ptr;
+use std::sync::OnceLock;
 
 use cudarc::driver::sys;
 use serde::Serialize;
 use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::{Bytes, Device, DeviceKind};
 
+pub use module::LoadedKernel;
 pub use processes::GpuProcess;
 pub use status::Status;
 
@@ -57,6 +59,8 @@ pub struct Gpu {
     modules: Modules,
     products: Products,
     checks: Checks,
+    /// What it said when it failed for good.
+    lost: OnceLock<String>,
 }
 
 // SAFETY: the handles of the driver may be used by any thread that has made the context current, as every method does first.
@@ -176,7 +180,8 @@ impl Gpu {
         let word = usize::try_from(word).ok().and_then(NonZero::new);
         let checks = Checks::new(word.ok_or_else(|| missing("it gave no memory".into()))?);
         let (modules, products) = (Modules::new(info.capability, cache), Products::default());
-        let gpu = Gpu { device, info, context, stream, modules, products, checks };
+        let gpu =
+            Gpu { device, info, context, stream, modules, products, checks, lost: OnceLock::new() };
         gpu.reset_checks()?;
         Ok(gpu)
     }
@@ -322,12 +327,43 @@ impl Gpu {
     }
 
     fn checked(&self, result: sys::CUresult) -> Result<()> {
-        said(result).map_err(|what| self.failed(what))
+        said(result).map_err(|what| match is_lost(result) {
+            true => self.failed(self.lost.get_or_init(|| format!("{what}; {LOST}")).clone()),
+            false => self.failed(what),
+        })
+    }
+
+    /// Why nothing can run on it any more, where that is so.
+    pub fn failure(&self) -> Option<Error> {
+        self.lost.get().map(|what| self.failed(what.clone()))
     }
 
     fn failed(&self, what: String) -> Error {
         ErrorKind::DeviceFailed { device: self.device, what }.into()
     }
+}
+
+/// What is left to do when a device failed for good.
+const LOST: &str = "nothing runs on it in this process any more, and what lies there is lost: start it anew, from the last checkpoint";
+
+/// Whether a context is of no use behind a failure, as the driver's documentation has it.
+fn is_lost(result: sys::CUresult) -> bool {
+    use sys::CUresult as R;
+    matches!(
+        result,
+        R::CUDA_ERROR_ECC_UNCORRECTABLE
+            | R::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | R::CUDA_ERROR_ILLEGAL_ADDRESS
+            | R::CUDA_ERROR_LAUNCH_TIMEOUT
+            | R::CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | R::CUDA_ERROR_ASSERT
+            | R::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | R::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | R::CUDA_ERROR_MISALIGNED_ADDRESS
+            | R::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | R::CUDA_ERROR_INVALID_PC
+            | R::CUDA_ERROR_LAUNCH_FAILED
+    )
 }
 
 impl fmt::Debug for Gpu {

@@ -13,7 +13,7 @@ use tonnage_core::source::Source;
 use super::compiler::KernelSource;
 use super::{Gpu, said};
 use crate::cache::{CacheKey, KernelCache};
-use crate::emit::{KernelKey, Launch, THREADS};
+use crate::emit::{Bound, KernelKey, Launch, THREADS};
 
 /// Kernels by their keys.
 pub struct Modules {
@@ -62,6 +62,17 @@ impl Modules {
     }
 }
 
+/// A kernel of one function that is loaded, with its grid: what is left to say are its words.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadedKernel {
+    function: sys::CUfunction,
+    blocks: u32,
+    words: usize,
+}
+
+// SAFETY: the handle of a function may be used by any thread that has made the context current, as a launch does first.
+unsafe impl Send for LoadedKernel {}
+
 impl Gpu {
     /// Launches a kernel, compiled where it is new, for an op of that line.
     ///
@@ -70,11 +81,56 @@ impl Gpu {
     pub fn launch(&self, launch: &Launch, source: Option<&Source>) -> Result<()> {
         self.enter()?;
         let functions = self.modules.load(launch).map_err(|what| self.failed(what))?;
-        let (mut number, looks) = self.checks.number(launch.bound, source);
+        let grids = functions.iter().zip(&launch.functions);
+        let grids = grids.map(|(function, (_, blocks))| (*function, *blocks));
+        self.launch_all(grids, &launch.words, launch.bound, source)
+    }
+
+    /// The kernel of a launch, compiled where it is new, to be launched again; nothing where it has several functions, or reads indices.
+    ///
+    /// # Errors
+    /// Where it cannot be compiled.
+    pub fn loaded(&self, launch: &Launch) -> Result<Option<LoadedKernel>> {
+        self.enter()?;
+        let functions = self.modules.load(launch).map_err(|what| self.failed(what))?;
+        Ok(match (&functions[..], &launch.functions[..], launch.bound) {
+            ([function], [(_, blocks)], None) => {
+                let (function, blocks) = (*function, *blocks);
+                Some(LoadedKernel { function, blocks, words: launch.words.len() })
+            }
+            _ => None,
+        })
+    }
+
+    /// Launches it with as many words as it had.
+    ///
+    /// # Errors
+    /// Where it cannot be launched.
+    pub fn launch_again(
+        &self,
+        kernel: LoadedKernel,
+        words: &[u64],
+        source: Option<&Source>,
+    ) -> Result<()> {
+        if words.len() != kernel.words {
+            return Err(self.failed("a launch with other words than before".to_string()));
+        }
+        self.enter()?;
+        self.launch_all([(kernel.function, kernel.blocks)].into_iter(), words, None, source)
+    }
+
+    fn launch_all(
+        &self,
+        grids: impl Iterator<Item = (sys::CUfunction, u32)>,
+        words: &[u64],
+        bound: Option<Bound>,
+        source: Option<&Source>,
+    ) -> Result<()> {
+        let (mut number, looks) = self.checks.number(bound, source);
         let mut status = if looks { self.checks.address.get() as u64 } else { 0 };
-        for (function, (_, blocks)) in functions.iter().zip(&launch.functions) {
+        for (function, blocks) in grids {
             let mut arguments = [
-                launch.words.as_ptr().cast_mut().cast::<c_void>(),
+                words.as_ptr().cast_mut().cast::<c_void>(),
                 (&raw mut status).cast(),
                 (&raw mut number).cast(),
             ];
@@ -82,8 +138,8 @@ impl Gpu {
             // addresses are the device's, and a wrong one makes the device fail.
             self.checked(unsafe {
                 sys::cuLaunchKernel(
-                    *function,
-                    *blocks,
+                    function,
+                    blocks,
                     1,
                     1,
                     THREADS,

@@ -7,13 +7,14 @@
 //!
 //! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
 //! kernels around it; `rows` are kernels of ops that go through rows several times, `index` those of rows that indices point at,
-//! `arg` those that find the place of an extreme, `attention` those of attention. Nothing here is `unsafe` or needs a device.
+//! `arg` those that find the place of an extreme, `attention` those of attention, `norm` those of group norm. Nothing here is `unsafe` or needs a device.
 
 mod arg;
 mod attention;
 mod axes;
 mod body;
 mod index;
+mod norm;
 mod operand;
 mod reduce;
 mod rows;
@@ -34,6 +35,7 @@ pub use arg::ArgKey;
 pub use attention::AttentionKey;
 pub use axes::Axes;
 pub use index::{GatherKey, PutKey};
+pub use norm::NormKey;
 use operand::OperandClass;
 pub use reduce::scratch as reduce_scratch;
 pub use rows::RowKey;
@@ -63,6 +65,8 @@ pub enum KernelKey {
     Arg(ArgKey),
     /// Of attention and its gradient.
     Attention(AttentionKey),
+    /// Of group norm and its gradient.
+    Norm(NormKey),
     /// Of rows that are read where indices say.
     Gather(GatherKey),
     /// Of rows that are put where indices say.
@@ -162,7 +166,7 @@ pub fn has_kernel(
     if attention::is(op) {
         return width(0).zip(width(2)).is_some_and(|widths| attention::fits(op, dtype, widths));
     }
-    rows::has(op, attrs, dtype) || index::has(op) || arg::has(op)
+    rows::has(op, attrs, dtype) || index::has(op) || arg::has(op) || norm::is(op)
 }
 
 /// The launch of an op that has a kernel; nothing where there is nothing to do.
@@ -174,13 +178,14 @@ pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
         op if index::has(op) => index::launch(call),
         op if arg::has(op) => arg::launch(call),
         op if attention::is(op) => attention::launch(call),
+        op if norm::is(op) => norm::launch(call),
         _ => rows::launch(call),
     }
 }
 
 /// Workspace of an op that has a kernel.
 pub fn op_scratch(op: &OpDef, call: &Call) -> Bytes {
-    rows::scratch(op, call) + index::scratch(op, call)
+    rows::scratch(op, call) + index::scratch(op, call) + norm::scratch(op, call)
 }
 
 /// Workspace of a program over a domain.
@@ -202,6 +207,7 @@ impl KernelKey {
             KernelKey::Rows(key) => rows::text(key),
             KernelKey::Arg(key) => arg::text(key),
             KernelKey::Attention(key) => attention::text(key),
+            KernelKey::Norm(key) => norm::text(key),
             KernelKey::Gather(key) => index::gather_text(key),
             KernelKey::Put(key) => index::put_text(key),
         }
@@ -224,6 +230,7 @@ impl fmt::Display for KernelKey {
             KernelKey::Rows(key) => write!(f, "rows {}", key.name()),
             KernelKey::Arg(_) => f.write_str("arg"),
             KernelKey::Attention(key) => key.fmt(f),
+            KernelKey::Norm(key) => key.fmt(f),
             KernelKey::Gather(_) => f.write_str("gather"),
             KernelKey::Put(key) => write!(f, "put {}", key.name()),
         }

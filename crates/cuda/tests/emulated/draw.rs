@@ -44,6 +44,8 @@ pub enum Floats {
     All,
     /// Between -2 and 2: sums of them lose no digits.
     Small,
+    /// Between 0.5 and 2.
+    Positive,
     /// As `Small`, with minus infinities and NaN.
     Masked,
 }
@@ -69,6 +71,7 @@ impl Random {
         let unit = (word >> 11) as f64 / (1u64 << 53) as f64;
         match (self.floats, word % 16) {
             (Floats::Masked, 0) => [f64::NEG_INFINITY, f64::NAN][usize::from(self.below(50) == 0)],
+            (Floats::Positive, _) => 0.5 + unit * 1.5,
             (Floats::Small | Floats::Masked, _) => (unit - 0.5) * 4.0,
             (Floats::All, 0) => {
                 [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, 0.5, 2.0]

@@ -68,6 +68,21 @@ static unsigned atomicCAS(unsigned* at, unsigned old, unsigned next) {
   if (was == old) *at = next;
   return was;
 }
+static unsigned long long atomicCAS(unsigned long long* at, unsigned long long old, unsigned long long next) {
+  const unsigned long long was = *at;
+  if (was == old) *at = next;
+  return was;
+}
+static unsigned atomicMax(unsigned* at, unsigned other) {
+  const unsigned was = *at;
+  if (other > was) *at = other;
+  return was;
+}
+static unsigned atomicMin(unsigned* at, unsigned other) {
+  const unsigned was = *at;
+  if (other < was) *at = other;
+  return was;
+}
 static unsigned atomicExch(unsigned* at, unsigned next) {
   const unsigned was = *at;
   *at = next;

@@ -11,6 +11,8 @@ TN_FN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 TN_FN double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 TN_FN float sqrt(float x) { return __builtin_sqrtf(x); }
 TN_FN double sqrt(double x) { return __builtin_sqrt(x); }
+template <class T>
+TN_FN T quotient(T a, T b) { return a / b; }
 TN_FN float floor(float x) { return __builtin_floorf(x); }
 TN_FN double floor(double x) { return __builtin_floor(x); }
 TN_FN float ceil(float x) { return __builtin_ceilf(x); }

@@ -4,14 +4,15 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tonnage_core::error::Result;
+use tonnage_core::error::{Error, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
-use tonnage_core::row::{Call, Cost, OpDef};
+use tonnage_core::row::{Call, Cost, Lower, OpDef};
 use tonnage_core::shape::Sizes;
 use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, DType, Device, ErrorKind};
 use tonnage_cuda::cache::KernelCache;
+use tonnage_cuda::direct::{self, DirectKernels, DirectKey};
 use tonnage_cuda::driver::Gpu;
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::product::Product;
@@ -22,7 +23,9 @@ use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{SharedTarget, Target as _};
 
 use super::host_step::{host_step, host_tile};
-use super::{Backend, CPU, KernelLaunch, ReadSource, RowsToFile, TileLaunch, TileToFile};
+use super::{
+    Backend, CPU, DirectLaunch, KernelLaunch, ReadSource, RowsToFile, TileLaunch, TileToFile,
+};
 use crate::lend::{Region, RegionMut, Regions};
 use crate::system::{Memory, cache_folder, process_name};
 
@@ -33,6 +36,8 @@ pub struct Cuda {
     target: Arc<CudaTarget>,
     /// Where small blocks lie.
     slots: Slots,
+    /// Kernels of elementwise ops that were launched before.
+    direct: DirectKernels,
 }
 
 impl Cuda {
@@ -44,7 +49,12 @@ impl Cuda {
         let kernels = cache_folder().map(|folder| folder.join("kernels"));
         let gpu = Gpu::open(index, KernelCache::new(kernels))?;
         let target = Arc::new(CudaTarget::of(gpu.info(), CPU.target()));
-        Ok(Arc::new(Cuda { gpu, target, slots: Slots::default() }))
+        Ok(Arc::new(Cuda {
+            gpu,
+            target,
+            slots: Slots::default(),
+            direct: DirectKernels::default(),
+        }))
     }
 
     /// Launches a product of matrices; false where it is none that the library takes.
@@ -162,6 +172,10 @@ impl Memory for Cuda {
         Some(all.saturating_sub(free))
     }
 
+    fn failure(&self) -> Option<Error> {
+        self.gpu.failure()
+    }
+
     fn give_up(&self) {
         if let Some(page) = self.slots.give_up() {
             self.gpu.release(page);
@@ -235,6 +249,63 @@ impl Backend for Cuda {
         self.launch(launch.program, launch.domain, &operands, (&regions, launch.outputs))
     }
 
+    fn has_direct(&self) -> bool {
+        true
+    }
+
+    fn direct(&self, launch: &DirectLaunch<'_>, regions: &Regions<'_>) -> Result<bool> {
+        let DirectLaunch { op, call, lengths, count } = *launch;
+        let (Lower::Tile(make), [out]) = (op.lower, &regions.writes[..]) else { return Ok(false) };
+        let addresses: SmallVec<[u64; 4]> =
+            regions.reads.iter().map(|region| region.address() as u64).collect();
+        let out = out.address() as u64;
+        let mut key = DirectKey {
+            op: std::ptr::from_ref(op).addr(),
+            inputs: [None; direct::MOST],
+            count: count as u64,
+        };
+        for ((input, ty), length) in key.inputs.iter_mut().zip(call.inputs).zip(lengths) {
+            *input = Some((ty.dtype, *length == 1 && count != 1));
+        }
+        let all = addresses.iter().copied().chain([out]);
+        if call.inputs.len() > direct::MOST
+            || !all.clone().all(|at| at.is_multiple_of(direct::ALIGNED))
+        {
+            return Ok(false);
+        }
+        let words = direct::words(count as u64, all);
+        if let Some(kernel) = self.direct.get(&key) {
+            self.gpu.launch_again(kernel, &words, regions.source)?;
+            return Ok(true);
+        }
+        let program = make(call, false)?;
+        let layouts: SmallVec<[Layout; 4]> = lengths
+            .iter()
+            .map(|n| Layout {
+                sizes: [count].into_iter().collect(),
+                strides: [isize::from(*n == count)].into_iter().collect(),
+                offset: 0,
+            })
+            .collect();
+        let operands: SmallVec<[Operand; 4]> = addresses
+            .iter()
+            .zip(&layouts)
+            .map(|(at, layout)| Operand::Memory(*at, layout))
+            .collect();
+        let Some(launch) = emit::launch(&program, &[count], &operands, &[out], None)? else {
+            return Ok(false);
+        };
+        // An operand that is addressed in another way has words of its own.
+        if launch.words[..] != words[..] {
+            return Ok(false);
+        }
+        self.gpu.launch(&launch, regions.source)?;
+        if let Some(kernel) = self.gpu.loaded(&launch)? {
+            self.direct.put(key, kernel);
+        }
+        Ok(true)
+    }
+
     fn kernel(
         &self,
         launch: KernelLaunch<'_>,
@@ -286,7 +357,7 @@ impl Backend for Cuda {
     }
 }
 
-fn no_files(device: Device) -> tonnage_core::Error {
+fn no_files(device: Device) -> Error {
     let what = "variables in files are the host's: move them to the CPU first".to_string();
     ErrorKind::DeviceFailed { device, what }.into()
 }

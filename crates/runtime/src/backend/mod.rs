@@ -78,6 +78,17 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Runs a tile program.
     fn tile(&self, launch: &TileLaunch<'_>, regions: Regions<'_>) -> Result<()>;
 
+    /// Whether it has a short way for ops of one instruction.
+    fn has_direct(&self) -> bool {
+        false
+    }
+
+    /// Runs an op of one instruction over elements that lie in order, the short way; false where this one has none. Its regions: the
+    /// inputs; the output.
+    fn direct(&self, _launch: &DirectLaunch<'_>, _regions: &Regions<'_>) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Runs a kernel; the sizes of its outputs, as it decided them.
     fn kernel(
         &self,
@@ -175,6 +186,19 @@ pub struct TileLaunch<'a> {
     pub cost: Cost,
     /// What stops it before its end.
     pub stop: Option<&'a Stop>,
+}
+
+/// An op of one instruction whose inputs are as long as its result, or one element for all.
+#[allow(missing_debug_implementations, reason = "a call has none")]
+pub struct DirectLaunch<'a> {
+    /// The op, without attributes.
+    pub op: &'static OpDef,
+    /// Its call.
+    pub call: &'a Call<'a>,
+    /// How many elements each input has.
+    pub lengths: &'a [usize],
+    /// How many elements the result has.
+    pub count: usize,
 }
 
 /// An input of a kernel.

@@ -8,8 +8,11 @@ use tonnage_cpu::tile;
 
 use super::{Arg, SMALL};
 use crate::array::{Array, owner};
+use crate::backend::{DirectLaunch, Reads};
 use crate::buffer::Buffer;
 use crate::context::host_ledger;
+use crate::ledger::Ledger;
+use crate::lend::{ByteRange, Lender};
 use crate::storage::StorageState;
 
 /// Inputs of one instruction, at most.
@@ -64,16 +67,67 @@ pub(super) fn apply(
         let Some(StorageState::Resident(buffer, _)) = guard else { return Ok(None) };
         let (layout, size) = (arg.array().layout(), arg.array().dtype().size());
         let start = layout.offset * size;
-        let Some(bytes) = buffer.host_bytes() else { return Ok(None) };
+        let Some(bytes) = buffer.host_bytes() else {
+            let guards = guards.each_ref().map(Option::as_deref);
+            let buffers = first.map(|i| guards[i]);
+            return on_device(op, call, (args, &buffers, &lengths), (output, like), mark);
+        };
         inputs[i] = &bytes[start..start + lengths[i] * size];
     }
     let bytes = Bytes::of(count * output.dtype.size());
     let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner(mark, op.name))?;
     direct.run(inputs, buffer.bytes_mut()?);
+    Ok(Some(made(buffer, output, like)))
+}
+
+/// The same on a device, where all inputs lie there.
+#[cold]
+fn on_device(
+    op: &'static OpDef,
+    call: &Call,
+    (args, states, lengths): (&[Arg], &[Option<&StorageState>; MOST], &[usize; MOST]),
+    (output, like): (&TensorType, Option<&Layout>),
+    mark: Mark,
+) -> Result<Option<Array>> {
+    let mut buffers: [Option<&Buffer>; MOST] = [None; MOST];
+    let mut place: Option<&Ledger> = None;
+    for (buffer, state) in buffers.iter_mut().zip(states).take(args.len()) {
+        let Some(StorageState::Resident(resident, _)) = state else { return Ok(None) };
+        let Some(ledger) = resident.ledger() else { return Ok(None) };
+        if !place.replace(ledger).is_none_or(|other| other.is(ledger)) {
+            return Ok(None);
+        }
+        *buffer = Some(resident);
+    }
+    let place = place.filter(|place| place.backend().has_direct());
+    let (Some(place), Some(count)) = (place, output.shape.count()) else { return Ok(None) };
+    let bytes = Bytes::of(count * output.dtype.size());
+    let mut buffer = Buffer::obtain(place, bytes, owner(mark, op.name))?;
+    let mut lender = Lender::new(place.backend());
+    lender.lend_for(Some(mark.source));
+    let size = output.dtype.size();
+    let base = lender.add(&mut buffer);
+    let out = ByteRange { base, offset: 0, len: bytes.as_usize(), align: size };
+    let mut reads = Reads::new();
+    for ((arg, buffer), length) in args.iter().zip(buffers.into_iter().flatten()).zip(lengths) {
+        let (size, base) = (arg.array().dtype().size(), lender.add(buffer));
+        let offset = arg.array().layout().offset * size;
+        reads.push(ByteRange { base, offset, len: length * size, align: size });
+    }
+    let launch = DirectLaunch { op, call, lengths: &lengths[..args.len()], count };
+    let backend = lender.backend();
+    let ran = backend.direct(&launch, &lender.lend(&reads, &[out])?)?;
+    drop(lender);
+    Ok(ran.then(|| made(buffer, output, like)))
+}
+
+/// The result.
+#[inline]
+fn made(buffer: Buffer, output: &TensorType, like: Option<&Layout>) -> Array {
     // Mostly the result lies as an input does.
     let layout = match like {
         Some(layout) => Layout { offset: 0, ..layout.clone() },
         None => Layout::contiguous(output.shape.sizes().unwrap_or_default()),
     };
-    Ok(Some(Array::from_buffer(buffer, output.dtype, layout)))
+    Array::from_buffer(buffer, output.dtype, layout)
 }

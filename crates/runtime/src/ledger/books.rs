@@ -195,7 +195,9 @@ impl Books {
             self.give_up_cache();
             space.obtain(bytes)
         });
-        let Some(block) = block else { return Err(self.refused(bytes, owner)) };
+        let Some(block) = block else {
+            return Err(space.failure().unwrap_or_else(|| self.refused(bytes, owner)));
+        };
         Ok((block, self.enter(bytes, owner, wanted_again)))
     }
 

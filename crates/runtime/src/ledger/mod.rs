@@ -76,6 +76,14 @@ impl Space {
             Space::Device { memory, .. } => MemoryBlock::obtain_from(memory, bytes),
         }
     }
+
+    /// Why it gives no memory, where that is not that it has none.
+    fn failure(&self) -> Option<Error> {
+        match self {
+            Space::Host(_) => None,
+            Space::Device { memory, .. } => memory.0.failure(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -360,10 +368,11 @@ impl Ledger {
     #[cold]
     fn ask_allocator_again(&self, bytes: Bytes, owner: &Owner) -> Result<MemoryBlock> {
         self.give_up_cache();
-        self.shared()
-            .space
-            .obtain(bytes)
-            .ok_or_else(|| self.books().refused(bytes, owner).at(owner.source))
+        let space = &self.shared().space;
+        space.obtain(bytes).ok_or_else(|| {
+            let refused = || self.books().refused(bytes, owner);
+            space.failure().unwrap_or_else(refused).at(owner.source)
+        })
     }
 
     #[inline]

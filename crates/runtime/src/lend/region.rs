@@ -46,9 +46,9 @@ impl<'a> From<&'a mut [u8]> for LendBase<'a> {
 impl<'a> From<&'a Buffer> for LendBase<'a> {
     /// Bytes of any device that are only read.
     fn from(buffer: &'a Buffer) -> LendBase<'a> {
-        match buffer.bytes() {
-            Ok(bytes) => bytes.into(),
-            Err(_) => LendBase::of_device(buffer, false),
+        match buffer.host_bytes() {
+            Some(bytes) => bytes.into(),
+            None => LendBase::of_device(buffer, false),
         }
     }
 }

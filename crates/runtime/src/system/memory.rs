@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZero;
 
-use tonnage_core::{Bytes, Device, Result};
+use tonnage_core::{Bytes, Device, Error, Result};
 
 /// The memory of a device. Addresses mean something to the device alone.
 ///
@@ -29,6 +29,11 @@ pub trait Memory: fmt::Debug + Send + Sync {
 
     /// What the system says is taken of it, by whomever; `None` where it does not say.
     fn taken(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Why it gives no memory, where that is not that it has none: the device failed.
+    fn failure(&self) -> Option<Error> {
         None
     }
 

@@ -15,6 +15,7 @@ mod ftrl;
 mod lion;
 mod nadam;
 mod rmsprop;
+mod rows;
 mod rule;
 mod scale;
 mod schedule;
@@ -46,6 +47,7 @@ use crate::ops::Elementwise;
 use crate::tape::Gradient;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+use rows::RowSums;
 use state::{OptimizerState, Slots};
 
 /// Updates variables from their gradients.
@@ -277,22 +279,26 @@ impl Optimizer {
             {
                 return variable.assign_sub(&rows.scale(&step.rate.cast(dtype)?)?);
             }
-            (Gradient::Rows(rows), ByRows::Terms | ByRows::Sums) => rows.whole_sums(source)?,
+            (Gradient::Rows(rows), ByRows::Terms | ByRows::Sums) => {
+                RowSums::of(rows, variable, source)?
+            }
             _ => None,
         };
-        let part = |variable: &Variable| match &rows {
-            Some((indices, _)) => variable.read()?.gather(indices, 0),
-            None => variable.read(),
-        };
-        let write = |variable: &Variable, value: &Tensor| match &rows {
-            Some((indices, _)) => variable.assign_rows(indices, value),
-            None => variable.assign(value),
-        };
-        let gradient = match &rows {
-            Some((_, sums)) => sums.cast(dtype)?,
-            None => gradient.tensor()?.cast(dtype)?,
-        };
-        self.step_parts(step, gradient, &part, &write)?;
+        match rows {
+            None => {
+                let gradient = gradient.tensor()?.cast(dtype)?;
+                self.step_parts(step, gradient, &Variable::read, &Variable::assign)?;
+            }
+            Some(rows) => {
+                for piece in rows.pieces() {
+                    let piece = piece?;
+                    let gradient = piece.sums.clone().cast(dtype)?;
+                    let read = |variable: &Variable| piece.read(variable);
+                    let write = |to: &Variable, rows: &Tensor| piece.write(to, rows);
+                    self.step_parts(step, gradient, &read, &write)?;
+                }
+            }
+        }
         self.step_average(step, &Variable::read, &Variable::assign)
     }
 

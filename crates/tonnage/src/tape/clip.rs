@@ -40,6 +40,24 @@ impl IndexedSlices {
         Ok(Some((index, sums.gather(&first, 0)?)))
     }
 
+    /// Indices, where each last occurs, and rows with the whole sum there and zeros where it occurs before: of rows that are put where
+    /// equal indices say, the last one stays. None where how many there are is not known.
+    pub(crate) fn last_sums(&self, source: Source) -> Result<Option<(Tensor, Tensor, Tensor)>> {
+        let Some((index, rows)) = self.flat()? else { return Ok(None) };
+        let Some(count) = index.shape().elements().known() else { return Ok(None) };
+        // Where an index last occurs is where it first does from behind.
+        let backwards = self.first_of(&index.reverse(0)?, source)?.reverse(0)?;
+        let last = ((count as i64 - 1) - &backwards)?;
+        let sums = make::zeros_of(&rows.ty(), source)?;
+        let parts: Vec<_> = self.parts().collect();
+        let sums = match parts[..] {
+            // Rows that lie in an order of their own, or share their elements, are read as they are.
+            [(of_rows, rows)] => sums.scatter_add(&last.reshape(of_rows.shape())?, rows)?,
+            _ => sums.scatter_add(&last, &rows)?,
+        };
+        Ok(Some((index, last, sums)))
+    }
+
     /// All indices in one list, and their rows; none where there is no part.
     pub(crate) fn flat(&self) -> Result<Option<(Tensor, Tensor)>> {
         let (mut indices, mut values) = (Vec::new(), Vec::new());
@@ -56,11 +74,19 @@ impl IndexedSlices {
     /// Indices, where each first occurs, and rows with the sums at the first.
     fn sums(&self, source: Source) -> Result<Option<(Tensor, Tensor, Tensor)>> {
         let Some((index, rows)) = self.flat()? else { return Ok(None) };
-        let attrs = tonnage_core::attrs::Attrs::None;
-        let first = smallvec::smallvec![(&index).into()];
-        let first = apply1(&index::first_of::FIRST_OF, first, attrs, source)?;
+        let first = self.first_of(&index, source)?;
         let sums = make::zeros_of(&rows.ty(), source)?.scatter_add(&first, &rows)?;
         Ok(Some((index, first, sums)))
+    }
+
+    /// Where each of some indices first occurs.
+    fn first_of(&self, indices: &Tensor, source: Source) -> Result<Tensor> {
+        // A sort looks at every digit that an index may have.
+        let table = self.ty().shape.first().and_then(tonnage_core::Dim::known);
+        let narrow = table.is_some_and(|rows| i32::try_from(rows).is_ok());
+        let indices = indices.clone().cast(if narrow { DType::I32 } else { DType::I64 })?;
+        let (first, attrs) = (smallvec::smallvec![indices.into()], tonnage_core::Attrs::None);
+        apply1(&index::first_of::FIRST_OF, first, attrs, source)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Kernels of ops that read or write rows where indices say: `gather`, the scatters, updates of rows, `first_of`.
 //!
-//! A gather reads each row where it lies. Whatever puts rows sorts the indices first, stably, so that rows of equal indices are added up in
-//! their order by one thread: the bits are the CPU's, without atomics. An index that is out of range is said to the launch's guard before
+//! A gather reads each row where it lies. Whatever adds rows sorts the indices first, stably, so that rows of equal indices are added up in
+//! their order by one thread: the bits are the CPU's, without atomics of floats. An index that is out of range is said to the launch's guard before
 //! anything is written that lives on.
 //!
-//! `gather` and `put` are the kernels, `order` is the sort.
+//! `gather` and `put` are the kernels, `order` is the sort; `claim` finds which of equal indices is the first or the last, without one.
 
+mod claim;
 mod gather;
 mod order;
 mod put;
@@ -14,11 +15,12 @@ use smallvec::SmallVec;
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, OpDef};
-use tonnage_core::{Bytes, DType};
+use tonnage_core::{Bytes, DType, TensorType};
 use tonnage_ops::OpId;
 use tonnage_ops::index::rows::axis;
 
 use super::{Bound, KernelKey, Launch, OpCall, Operand, bad};
+use claim::Claim;
 pub use gather::{GatherKey, text as gather_text};
 pub use put::{PutKey, text as put_text};
 
@@ -42,6 +44,13 @@ enum Put {
     AddToZeros,
     /// No rows: the first position of each index.
     FirstOf,
+}
+
+impl Put {
+    /// Whether one of equal indices stays, so that their order does not matter.
+    fn claims(self) -> bool {
+        matches!(self, Put::Replace | Put::FirstOf)
+    }
 }
 
 fn rows(op: &OpDef) -> Option<Rows> {
@@ -73,15 +82,24 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     }
 }
 
-/// Workspace of one: that of the sort.
+/// Workspace of one: that of the sort, or of the hash table.
 pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
-    let indices = match rows(op) {
-        Some(Rows::Put(Put::AddToZeros | Put::FirstOf)) => call.inputs.first(),
-        Some(Rows::Put(_)) => call.inputs.get(1),
-        _ => None,
+    let Some(Rows::Put(how)) = rows(op) else { return Bytes::ZERO };
+    let (indices, table) = match how {
+        Put::AddToZeros | Put::FirstOf => (call.inputs.first(), None),
+        Put::Add | Put::Replace => (call.inputs.get(1), call.inputs.first()),
     };
-    let count = indices.and_then(|ty| ty.shape.most()).map(|sizes| sizes.iter().product());
-    count.map_or(Bytes::ZERO, order::scratch)
+    let sizes = |ty: &TensorType| ty.shape.most();
+    let Some((sizes_of, index)) = indices.and_then(|ty| Some((sizes(ty)?, ty.dtype))) else {
+        return Bytes::ZERO;
+    };
+    let count = sizes_of.iter().product();
+    if !how.claims() {
+        return order::scratch(count);
+    }
+    let axis = axis(op.name, call.attrs).unwrap_or(0);
+    let bound = table.and_then(|ty| sizes(ty)?.get(axis).copied());
+    Claim::of(count as u64, index, bound.map_or(i64::MAX as u64, |n| n as u64)).scratch()
 }
 
 /// An operand: where its first element lies, and its layout.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
 mod formulas;
+mod rows;
 
 use tonnage::optim::{
     Adafactor, Adagrad, Adam, Adam8Bit, ByRows, Lion, LossScale, Next, Now, Optimizer, RmsProp,

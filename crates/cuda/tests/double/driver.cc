@@ -1,0 +1,247 @@
+// A double of NVIDIA's driver and of NVRTC, for tests without a GPU: memory is the host's, kernels are compiled by the host's C++ compiler
+// and run when they are launched, with the threads of a block one after the other. What a call of it fails with is asked for by variables
+// of the environment:
+//
+//   DOUBLE_VERSION   the driver's version: 13000
+//   DOUBLE_DEVICES   how many GPUs it lists: 1
+//   DOUBLE_MEMORY    their memory in bytes: 256 MiB
+//   DOUBLE_FAIL      the number of a launch that fails, as a kernel does that reads where there is nothing
+//   DOUBLE_INCLUDE   the folder of the headers that stand for CUDA's
+//   DOUBLE_COMPILER  the compiler, or "none": kernels are then launched and do nothing
+//   DOUBLE_LOG       a file that the counts of all calls are written to at the end
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace {
+
+enum Result { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700 };
+
+const size_t PAGE = 2 << 20;
+
+std::recursive_mutex lock;
+std::map<std::string, long> counts;
+std::map<size_t, size_t> blocks;
+size_t taken;
+long launches;
+bool broken;
+
+std::string setting(const char* name, const char* otherwise) {
+  const char* found = getenv(name);
+  return found ? found : otherwise;
+}
+
+long number(const char* name, long otherwise) {
+  const char* found = getenv(name);
+  return found ? atol(found) : otherwise;
+}
+
+size_t memory() { return (size_t)number("DOUBLE_MEMORY", 256 << 20); }
+
+struct Writer {
+  ~Writer() {
+    const std::string to = setting("DOUBLE_LOG", "");
+    if (to.empty()) return;
+    std::ofstream file(to);
+    for (auto& count : counts) file << count.first << " " << count.second << "\n";
+  }
+} writer;
+
+// Counts a call, and says whether the device still works.
+Result called(const char* name) {
+  counts[name]++;
+  return broken ? ILLEGAL_ADDRESS : SUCCESS;
+}
+
+#define CALLED                                          \
+  std::lock_guard<std::recursive_mutex> held(lock);     \
+  if (Result failed = called(__func__)) return failed;
+
+struct Function {
+  void (*run)(void (*)(const void*, void*, unsigned), const void*, void*, unsigned, unsigned) = nullptr;
+  void (*kernel)(const void*, void*, unsigned) = nullptr;
+  size_t words = 0;
+};
+
+struct Program {
+  std::string text, binary;
+};
+
+}  // namespace
+
+extern "C" {
+
+Result cuInit(unsigned) { CALLED return SUCCESS; }
+Result cuDriverGetVersion(int* version) {
+  CALLED
+  *version = (int)number("DOUBLE_VERSION", 13000);
+  return SUCCESS;
+}
+Result cuDeviceGetCount(int* count) {
+  CALLED
+  *count = (int)number("DOUBLE_DEVICES", 1);
+  return SUCCESS;
+}
+Result cuDeviceGet(int* device, int ordinal) { CALLED *device = ordinal; return SUCCESS; }
+Result cuDeviceGetName(char* name, int len, int) { CALLED snprintf(name, (size_t)len, "NVIDIA Double"); return SUCCESS; }
+Result cuDeviceTotalMem_v2(size_t* bytes, int) { CALLED *bytes = memory(); return SUCCESS; }
+Result cuDeviceGetAttribute(int* value, int which, int) {
+  CALLED
+  *value = which == 75 ? 9 : which == 76 ? 0 : 132;
+  return SUCCESS;
+}
+Result cuGetErrorName(Result error, const char** name) {
+  *name = error == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_INVALID_VALUE";
+  return SUCCESS;
+}
+Result cuGetErrorString(Result error, const char** text) {
+  *text = error == OUT_OF_MEMORY ? "out of memory" : error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "invalid argument";
+  return SUCCESS;
+}
+Result cuDevicePrimaryCtxRetain(void** context, int) {
+  CALLED
+  // A context takes some memory of its own.
+  if (memory() < 16 * PAGE) return OUT_OF_MEMORY;
+  taken += 8 * PAGE;
+  *context = &taken;
+  return SUCCESS;
+}
+Result cuCtxSetCurrent(void*) { counts[__func__]++; return SUCCESS; }
+Result cuCtxGetDevice(int* device) { CALLED *device = 0; return SUCCESS; }
+Result cuDeviceGetPCIBusId(char* id, int len, int) { CALLED snprintf(id, (size_t)len, "0000:00:00.0"); return SUCCESS; }
+Result cuStreamCreate(void** stream, unsigned) { CALLED *stream = new char; return SUCCESS; }
+Result cuEventCreate(void** event, unsigned) { CALLED *event = new char; return SUCCESS; }
+Result cuEventRecord(void*, void*) { CALLED return SUCCESS; }
+Result cuStreamWaitEvent(void*, void*, unsigned) { CALLED return SUCCESS; }
+Result cuEventSynchronize(void*) { CALLED return SUCCESS; }
+Result cuStreamSynchronize(void*) { CALLED return SUCCESS; }
+
+Result cuMemAlloc_v2(size_t* address, size_t len) {
+  CALLED
+  const size_t block = (len + PAGE - 1) / PAGE * PAGE;
+  if (block > memory() - taken) return OUT_OF_MEMORY;
+  void* found = nullptr;
+  if (posix_memalign(&found, PAGE, block)) return OUT_OF_MEMORY;
+  taken += block;
+  *address = (size_t)found;
+  blocks[*address] = block;
+  return SUCCESS;
+}
+Result cuMemFree_v2(size_t address) {
+  CALLED
+  auto found = blocks.find(address);
+  if (found == blocks.end()) return INVALID_VALUE;
+  taken -= found->second;
+  blocks.erase(found);
+  free((void*)address);
+  return SUCCESS;
+}
+Result cuMemGetInfo_v2(size_t* free, size_t* total) {
+  CALLED
+  *total = memory();
+  *free = memory() - taken;
+  return SUCCESS;
+}
+Result cuMemHostAlloc(void** address, size_t len, unsigned) {
+  CALLED
+  return posix_memalign(address, 4096, len) ? OUT_OF_MEMORY : SUCCESS;
+}
+Result cuMemHostRegister_v2(void*, size_t, unsigned) { CALLED return SUCCESS; }
+Result cuMemHostUnregister(void*) { CALLED return SUCCESS; }
+Result cuMemFreeHost(void* address) { CALLED free(address); return SUCCESS; }
+Result cuMemcpyHtoDAsync_v2(size_t to, const void* from, size_t len, void*) { CALLED memcpy((void*)to, from, len); return SUCCESS; }
+Result cuMemcpyDtoHAsync_v2(void* to, size_t from, size_t len, void*) { CALLED memcpy(to, (void*)from, len); return SUCCESS; }
+Result cuMemcpyDtoDAsync_v2(size_t to, size_t from, size_t len, void*) { CALLED memmove((void*)to, (void*)from, len); return SUCCESS; }
+Result cuMemsetD8Async(size_t at, unsigned char byte, size_t len, void*) { CALLED memset((void*)at, byte, len); return SUCCESS; }
+
+// A module is the name of a library of the host.
+Result cuModuleLoadData(void** module, const void* image) {
+  CALLED
+  if (!strcmp((const char*)image, "nothing")) {
+    *module = &taken;
+    return SUCCESS;
+  }
+  size_t len;
+  memcpy(&len, image, sizeof len);
+  const std::string name = "/tmp/tonnage-double-" + std::to_string(getpid()) + "-" + std::to_string(counts[__func__]) + ".so";
+  std::ofstream(name, std::ios::binary).write((const char*)image + sizeof len, (std::streamsize)len);
+  *module = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  unlink(name.c_str());
+  return *module ? SUCCESS : INVALID_VALUE;
+}
+Result cuModuleGetFunction(void** function, void* module, const char* name) {
+  CALLED
+  Function* made = new Function();
+  if (module != &taken) {
+    *(void**)&made->run = dlsym(module, "double_run");
+    *(void**)&made->kernel = dlsym(module, (std::string("double_") + name).c_str());
+    made->words = *(size_t*)dlsym(module, "double_words");
+    if (!made->run || !made->kernel) return INVALID_VALUE;
+  }
+  *function = made;
+  return SUCCESS;
+}
+Result cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
+  CALLED
+  if (++launches == number("DOUBLE_FAIL", 0)) {
+    // The launch itself succeeds: who waits is told.
+    broken = true;
+    return SUCCESS;
+  }
+  if (function->run) function->run(function->kernel, arguments[0], *(void**)arguments[1], *(unsigned*)arguments[2], grid);
+  return SUCCESS;
+}
+
+// The compiler.
+
+int nvrtcVersion(int* major, int* minor) { *major = 99; *minor = 0; return 0; }
+int nvrtcCreateProgram(Program** program, const char* text, const char*, int, const char* const*, const char* const*) {
+  *program = new Program{text, ""};
+  return 0;
+}
+int nvrtcCompileProgram(Program* program, int, const char* const*) {
+  const std::string compiler = setting("DOUBLE_COMPILER", "c++");
+  if (compiler == "none") {
+    program->binary = std::string("nothing") + '\0';
+    return 0;
+  }
+  const std::string base = "/tmp/tonnage-double-" + std::to_string(getpid()), source = base + ".cc", made = base + ".so";
+  std::ofstream file(source);
+  file << "#include \"formulas/prelude.h\"\n#include \"emulated/threads.h\"\n" << program->text << "\nextern \"C\" {\n";
+  const std::string& text = program->text;
+  for (size_t at = 0; (at = text.find("\nTN_KERNEL(", at)) != std::string::npos; at++) {
+    const size_t first = at + 11, last = text.find(')', first);
+    const std::string name = text.substr(first, last - first);
+    file << "void double_" << name << "(const void* p, void* s, unsigned l) { " << name << "(*(const P*)p, (Status*)s, l); }\n";
+  }
+  bool barriers = false;
+  const size_t own = text.rfind("struct P");
+  for (const char* word : {"__syncthreads", "rows_", "order_"}) barriers |= text.find(word, own) != std::string::npos;
+  file << "extern const size_t double_words = sizeof(P);\nvoid double_run(void (*f)(const void*, void*, unsigned), const void* p, void* s, unsigned l, unsigned blocks) {"
+       << " threads::run(f, p, s, l, blocks, " << (barriers ? "true" : "false") << "); }\n}\n";
+  file.close();
+  const std::string command = compiler + " -std=c++17 -O0 -w -ffp-contract=off -mfma -fPIC -shared -I" + setting("DOUBLE_INCLUDE", ".") + " -o " + made + " " + source;
+  const bool failed = system(command.c_str()) != 0;
+  std::ifstream binary(made, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(binary)), std::istreambuf_iterator<char>());
+  const size_t len = bytes.size();
+  program->binary = std::string((const char*)&len, sizeof len) + bytes;
+  unlink(source.c_str());
+  unlink(made.c_str());
+  return failed ? 6 : 0;
+}
+int nvrtcGetCUBINSize(Program* program, size_t* len) { *len = program->binary.size(); return 0; }
+int nvrtcGetCUBIN(Program* program, char* to) { memcpy(to, program->binary.data(), program->binary.size()); return 0; }
+int nvrtcGetProgramLogSize(Program*, size_t* len) { *len = 0; return 0; }
+int nvrtcGetProgramLog(Program*, char*) { return 0; }
+int nvrtcDestroyProgram(Program** program) { delete *program; return 0; }
+
+}  // extern "C"

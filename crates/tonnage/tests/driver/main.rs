@@ -1,0 +1,160 @@
+//! What a program is told where a GPU is missing, too old, too small, or fails, without a GPU: beside doubles of NVIDIA's libraries, which
+//! the host's C++ compiler makes of `crates/cuda/tests/double` and which run kernels on the host. Processes of their own: a driver is
+//! loaded once, and is lost when it fails.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
+
+mod tasks;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a child is to do, and where it may keep files.
+const TASK: &str = "TONNAGE_TEST_DRIVER";
+const FOLDER: &str = "TONNAGE_TEST_DRIVER_FOLDER";
+
+/// Doubles of the driver, the compiler of kernels and the library of products.
+struct Doubles {
+    folder: PathBuf,
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../cuda/tests")
+}
+
+impl Doubles {
+    /// Makes them; nothing where this machine has no compiler that serves.
+    fn new(name: &str) -> Option<Doubles> {
+        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+            println!("SKIPPED: doubles are for Linux on x86-64");
+            return None;
+        }
+        let folder = std::env::temp_dir().join(format!("tonnage-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let compile = |source: &str, to: &str| {
+            let mut command = Command::new("c++");
+            command.args(["-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-o"]);
+            command.arg(folder.join(to)).arg(sources().join("double").join(source)).arg("-ldl");
+            command.status().is_ok_and(|status| status.success())
+        };
+        if !compile("driver.cc", "libcuda.so.1") || !compile("products.cc", "libcublasLt.so") {
+            println!("SKIPPED: no C++ compiler");
+            return None;
+        }
+        std::fs::copy(folder.join("libcuda.so.1"), folder.join("libnvrtc.so")).unwrap();
+        Some(Doubles { folder })
+    }
+
+    fn command(&self, task: &str, settings: &[(&str, &str)]) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["child", "--exact", "--nocapture", "--test-threads=1"]);
+        command.env(TASK, task).env(FOLDER, &self.folder);
+        command.env("LD_LIBRARY_PATH", &self.folder).env("DOUBLE_INCLUDE", sources());
+        // What the doubles compile is nobody else's.
+        command.env("XDG_CACHE_HOME", self.folder.join("cache"));
+        command.envs(settings.iter().copied());
+        command
+    }
+
+    /// What a child prints that runs to its end.
+    fn run(&self, task: &str, settings: &[(&str, &str)]) -> String {
+        let done = self.command(task, settings).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success(), "{task}: {said}{}", String::from_utf8_lossy(&done.stderr));
+        said
+    }
+}
+
+impl Drop for Doubles {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Does what it is asked for; nothing in the process of the tests.
+#[test]
+fn child() {
+    if let Ok(task) = std::env::var(TASK) {
+        tasks::run(&task, Path::new(&std::env::var(FOLDER).unwrap())).unwrap();
+    }
+}
+
+#[test]
+fn a_device_that_is_not_there_says_what_was_looked_for() {
+    let Some(doubles) = Doubles::new("missing") else { return };
+    let said = |settings: &[(&str, &str)]| doubles.run("open", settings);
+    let old = said(&[("DOUBLE_VERSION", "11040")]);
+    assert!(
+        old.contains("its driver is for CUDA 11.4, and 12.0 is the oldest that serves"),
+        "{old}"
+    );
+    let none = said(&[("DOUBLE_DEVICES", "0")]);
+    assert!(none.contains("the driver lists 0"), "{none}");
+    let full = said(&[("DOUBLE_MEMORY", "8388608")]);
+    assert!(full.contains("CUDA_ERROR_OUT_OF_MEMORY: out of memory"), "{full}");
+    // A driver alone does not do.
+    std::fs::remove_file(doubles.folder.join("libnvrtc.so")).unwrap();
+    let compiler =
+        said(&[("CUDA_HOME", "/nowhere"), ("CUDA_PATH", "/nowhere"), ("VIRTUAL_ENV", "/nowhere")]);
+    assert!(compiler.contains("NVRTC, which compiles its kernels, was not found"), "{compiler}");
+    std::fs::remove_file(doubles.folder.join("libcuda.so.1")).unwrap();
+    let driver = said(&[]);
+    assert!(
+        driver.contains("no NVIDIA driver: libcuda.so.1 is not in the loader's path"),
+        "{driver}"
+    );
+}
+
+#[test]
+fn a_card_without_room_says_who_holds_it_and_goes_on() {
+    let Some(doubles) = Doubles::new("room") else { return };
+    let said = doubles.run("room", &[("DOUBLE_MEMORY", "67108864")]);
+    assert!(said.contains("went on: 3 3 3"), "{said}");
+    assert!(said.contains("64.00 MiB") && said.contains("held by"), "{said}");
+}
+
+#[test]
+fn an_index_out_of_range_is_caught_and_the_update_does_not_happen() {
+    let Some(doubles) = Doubles::new("index") else { return };
+    let said = doubles.run("index", &[]);
+    assert!(
+        said.contains(
+            "caught: assign_rows: index 9 at position 1 is out of range for an axis of 4"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains("before: 1 1 1 1 1 1 1 1") && said.contains("after: 2 2 1 1 2 2 1 1"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_kernel_that_fails_loses_the_device_and_nothing_else() {
+    let Some(doubles) = Doubles::new("fails") else { return };
+    let said = doubles.run("fails", &[("DOUBLE_FAIL", "20")]);
+    let lost = "nothing runs on it in this process any more";
+    assert_eq!(said.matches(lost).count(), 3, "{said}");
+    assert!(said.contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{said}");
+    assert!(said.contains("on the host: 3 3 3") && said.contains("restored: 1 1 1"), "{said}");
+}
+
+#[test]
+fn training_that_is_killed_goes_on_from_its_checkpoint() {
+    let Some(doubles) = Doubles::new("killed") else { return };
+    let mut child = doubles.command("train", &[]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    // Some steps behind the second checkpoint.
+    let _ = lines.map_while(Result::ok).find(|line| line.contains("step 25"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = doubles.run("go on", &[]);
+    assert!(said.contains("restored at step 20: 20 20 20"), "{said}");
+    assert!(said.contains("ended at step 30: 30 30 30"), "{said}");
+}

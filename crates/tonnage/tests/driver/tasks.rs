@@ -1,0 +1,110 @@
+//! What children do beside the doubles; they print what they see.
+
+use std::path::Path;
+
+use tonnage::io::{read_npy, save_npy};
+use tonnage::{DType, Result, Tensor, Variable, device, full, function, memory, ones, tensor};
+
+pub fn run(task: &str, folder: &Path) -> Result<()> {
+    match task {
+        "open" => open(),
+        "room" => room(),
+        "index" => index(),
+        "fails" => fails(folder),
+        "train" => train(folder, 0, 1000),
+        "go on" => go_on(folder),
+        other => panic!("no task {other}"),
+    }
+}
+
+fn numbers(x: &Tensor) -> Result<String> {
+    let values = x.to_vec::<f32>()?;
+    Ok(values.iter().map(f32::to_string).collect::<Vec<_>>().join(" "))
+}
+
+fn open() -> Result<()> {
+    println!("{}", ones([3])?.to("cuda:0").unwrap_err());
+    Ok(())
+}
+
+/// 64 MiB, of which the context takes some.
+fn room() -> Result<()> {
+    let small = ones([3])?.to("cuda:0")?;
+    let held = full(1, DType::F32, [4 << 20])?.to("cuda:0")?;
+    let held = (&held + 1.0)?;
+    println!("{}", full(1, DType::F32, [16 << 20])?.to("cuda:0").unwrap_err());
+    println!("went on: {}", numbers(&(&(&small + &small)? + &small)?)?);
+    assert!(memory::info("cuda:0")?.in_use >= held.ty().bytes("test")?);
+    Ok(())
+}
+
+fn index() -> Result<()> {
+    let _scope = device::scope("cuda:0")?;
+    let table = Variable::new("table", ones([4, 2])?)?;
+    let add = function({
+        let table = table.clone();
+        move |(rows, by): (Tensor, Tensor)| -> Result<Tensor> {
+            table.assign_rows(&rows, &by)?;
+            table.read()
+        }
+    });
+    let by = full(2, DType::F32, [2, 2])?;
+    let error = add.call((tensor([0i32, 9])?, by.clone())).unwrap_err();
+    println!("caught: {error}");
+    println!("before: {}", numbers(&table.read()?)?);
+    add.call((tensor([0i32, 2])?, by))?;
+    println!("after: {}", numbers(&table.read()?)?);
+    Ok(())
+}
+
+fn fails(folder: &Path) -> Result<()> {
+    let file = folder.join("saved.npy");
+    let x = ones([3])?.to("cuda:0")?;
+    let v = Variable::new("v", x.clone())?;
+    save_npy(&file, &v.read()?)?;
+    // Some launches that work, and one that does not.
+    let mut sum = x.clone();
+    let failed = (0..100).find_map(|_| {
+        sum = (&sum + &x).unwrap();
+        sum.to_vec::<f32>().err()
+    });
+    println!("first: {}", failed.unwrap());
+    println!("then: {}", x.to_vec::<f32>().unwrap_err());
+    println!("and: {}", full(1, DType::F32, [1 << 20])?.to("cuda:0").unwrap_err());
+    let here = ones([3])?;
+    println!("on the host: {}", numbers(&(&(&here + &here)? + &here)?)?);
+    println!("restored: {}", numbers(&read_npy(&file)?)?);
+    Ok(())
+}
+
+/// Counts its steps in a variable, and saves it every ten.
+fn train(folder: &Path, from: usize, to: usize) -> Result<()> {
+    let _scope = device::scope("cuda:0")?;
+    let file = folder.join("training.npy");
+    let v = Variable::new("v", full(from as f32, DType::F32, [3])?)?;
+    let step = function({
+        let v = v.clone();
+        move |x: Tensor| -> Result<Tensor> {
+            v.assign_add(&x)?;
+            v.read()
+        }
+    });
+    for k in from + 1..=to {
+        let made = step.call(ones([3])?)?;
+        if k % 10 == 0 {
+            save_npy(&file, &v.read()?)?;
+        }
+        println!("step {k}");
+        if k == to {
+            println!("ended at step {k}: {}", numbers(&made)?);
+        }
+    }
+    Ok(())
+}
+
+fn go_on(folder: &Path) -> Result<()> {
+    let v = read_npy(folder.join("training.npy"))?;
+    let at = v.to_vec::<f32>()?[0] as usize;
+    println!("restored at step {at}: {}", numbers(&v)?);
+    train(folder, at, at + 10)
+}
