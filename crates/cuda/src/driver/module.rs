@@ -13,7 +13,10 @@ use tonnage_core::source::Source;
 use super::compiler::KernelSource;
 use super::{Gpu, said};
 use crate::cache::{CacheKey, KernelCache};
-use crate::emit::{KernelKey, Launch, THREADS};
+use crate::emit::{Block, KernelKey, Launch};
+
+/// Shared memory that a block of threads has without being asked for.
+const SHARED_BYTES: u32 = 48 << 10;
 
 /// Kernels by their keys.
 pub struct Modules {
@@ -51,10 +54,17 @@ impl Modules {
         said(unsafe { sys::cuModuleLoadData(&mut module, binary.as_ptr().cast()) })?;
         let mut functions = Functions::new();
         for (name, _) in &launch.functions {
-            let name = CString::new(*name).map_err(|e| e.to_string())?;
+            let symbol = CString::new(*name).map_err(|e| e.to_string())?;
             let mut function: sys::CUfunction = ptr::null_mut();
             // SAFETY: a module that stays loaded, and a name that ends with a zero.
-            said(unsafe { sys::cuModuleGetFunction(&mut function, module, name.as_ptr()) })?;
+            said(unsafe { sys::cuModuleGetFunction(&mut function, module, symbol.as_ptr()) })?;
+            let shared = launch.key.block(name).shared;
+            if shared > SHARED_BYTES {
+                use sys::CUfunction_attribute as Attribute;
+                let most = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                // SAFETY: a function that was just found.
+                said(unsafe { sys::cuFuncSetAttribute(function, most, shared as i32) })?;
+            }
             functions.push(function);
         }
         loaded.insert(launch.key.clone(), functions.clone());
@@ -72,7 +82,8 @@ impl Gpu {
         let functions = self.modules.load(launch).map_err(|what| self.failed(what))?;
         let (mut number, looks) = self.checks.number(launch.bound, source);
         let mut status = if looks { self.checks.address.get() as u64 } else { 0 };
-        for (function, (_, blocks)) in functions.iter().zip(&launch.functions) {
+        for (function, (name, blocks)) in functions.iter().zip(&launch.functions) {
+            let Block { threads, shared } = launch.key.block(name);
             let mut arguments = [
                 launch.words.as_ptr().cast_mut().cast::<c_void>(),
                 (&raw mut status).cast(),
@@ -86,10 +97,10 @@ impl Gpu {
                     *blocks,
                     1,
                     1,
-                    THREADS,
+                    threads,
                     1,
                     1,
-                    0,
+                    shared,
                     self.stream,
                     arguments.as_mut_ptr(),
                     ptr::null_mut(),

@@ -1,4 +1,9 @@
 //! Kernels of attention and of its gradient: tiles of queries and keys in shared memory, in the text of `kernels/attention*.cuh`.
+//!
+//! `mma` has the tiles of 16-bit floats, which are multiplied as small matrices; `plain` those of all others.
+
+mod mma;
+mod plain;
 
 use std::fmt::{self, Write as _};
 
@@ -11,18 +16,27 @@ use tonnage_ops::OpId;
 use tonnage_ops::nn::attention::{attrs, computed};
 
 use super::operand::{load, stored};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{Block, KernelKey, Launch, OpCall, Operand, bad, blocks, c_type};
 
-const SHARED: &str = include_str!("../../kernels/attention.cuh");
-const FORWARD: &str = include_str!("../../kernels/attention_forward.cuh");
-const GRAD: &str = include_str!("../../kernels/attention_grad.cuh");
+/// What all of them have.
+const SHARED: &str = include_str!("../../../kernels/attention.cuh");
 
-/// Shared memory that every block of threads may have.
-const SHARED_BYTES: usize = 48 << 10;
+/// In plain sums: what the two have, the means, the gradients.
+const PLAIN: [&str; 3] = [
+    include_str!("../../../kernels/attention_plain.cuh"),
+    include_str!("../../../kernels/attention_plain_forward.cuh"),
+    include_str!("../../../kernels/attention_plain_grad.cuh"),
+];
 
-/// Queries and keys of a tile, the largest first.
-const TILES: [(usize, usize); 8] =
-    [(64, 32), (32, 32), (32, 16), (16, 16), (8, 8), (4, 4), (2, 2), (1, 1)];
+/// By products of small matrices, likewise.
+const MMA: [&str; 3] = [
+    concat!(
+        include_str!("../../../kernels/mma.cuh"),
+        include_str!("../../../kernels/attention_mma.cuh")
+    ),
+    include_str!("../../../kernels/attention_mma_forward.cuh"),
+    include_str!("../../../kernels/attention_mma_grad.cuh"),
+];
 
 /// What tells these kernels apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,6 +47,8 @@ pub struct AttentionKey {
     widths: (usize, usize),
     causal: bool,
     mask: Option<DType>,
+    /// Whether rows lie at multiples of 16 bytes; of those in plain sums nobody asks.
+    aligned: bool,
 }
 
 /// Whether an op is one of these.
@@ -42,17 +58,8 @@ pub fn is(op: &OpDef) -> bool {
 
 /// Whether there are tiles that fit heads of these widths.
 pub fn fits(op: &OpDef, dtype: DType, widths: (usize, usize)) -> bool {
-    tile(op.id == OpId::AttentionGrad as u16, dtype, widths).is_some()
-}
-
-/// The largest tile that fits.
-fn tile(grad: bool, dtype: DType, (d, e): (usize, usize)) -> Option<(usize, usize)> {
-    let numbers = |(q, k): (usize, usize)| match grad {
-        false => d * q + d.max(e) * k + q * k + 3 * q + THREADS as usize,
-        true => (d + e) * (q + 1 + k + 1) + 2 * q * k + 3 * q,
-    };
-    let size = computed(dtype).size();
-    TILES.into_iter().find(|tile| numbers(*tile) * size <= SHARED_BYTES)
+    let grad = op.id == OpId::AttentionGrad as u16;
+    mma::tiles(dtype, widths).is_some() || plain::tile(grad, dtype, widths).is_some()
 }
 
 /// The launch of one; nothing where there is nothing to do.
@@ -76,8 +83,24 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let (batch, heads, queries, keys) = (*b, *h, *t, *s);
     let dtype = operands[0].2;
     let mask = operands.last().filter(|_| masked).map(|(.., dtype)| *dtype);
-    let key = AttentionKey { grad, dtype, widths: (*d, *e), causal, mask };
-    let (q, k) = tile(grad, dtype, key.widths).ok_or_else(|| bad("heads that are too wide"))?;
+    let matrices = mma::tiles(dtype, (*d, *e));
+    // Queries, keys, values and gradients of means; the numbers of queries and the mask are read one by one.
+    let aligned = matrices.is_some()
+        && [0, 1, 2, 6].into_iter().take(if grad { 4 } else { 3 }).all(|i| {
+            let (address, layout, _) = operands[i];
+            is_aligned(address, layout)
+        });
+    let key = AttentionKey { grad, dtype, widths: (*d, *e), causal, mask, aligned };
+    // Queries of a tile that stays, and keys of one; how many blocks share the latter.
+    let (q, k, parts) = match matrices {
+        Some(tiles) if grad => (tiles.of_queries.rows(), tiles.of_keys.rows(), tiles.parts),
+        Some(tiles) => (tiles.forward.rows(), 1, 1),
+        None => {
+            let tile = plain::tile(grad, dtype, key.widths);
+            let (q, k) = tile.ok_or_else(|| bad("heads that are too wide"))?;
+            (q, k, 1)
+        }
+    };
     let mut words: Vec<u64> =
         [batch, heads, queries, keys, heads / (*of_keys).max(1)].map(|n| n as u64).to_vec();
     words.push(scale.to_bits());
@@ -94,7 +117,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     }
     words.extend(call.outputs);
     let of_queries = batch * heads * queries.div_ceil(q);
-    let tiles_of_keys = batch * of_keys * keys.div_ceil(k);
+    let tiles_of_keys = batch * of_keys * keys.div_ceil(k) * parts;
     let grid = |tiles: usize| blocks(tiles as u64, 1);
     if of_queries == 0 && (!grad || tiles_of_keys == 0) {
         return Ok(None);
@@ -109,12 +132,26 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     Ok(Some(Launch { key: KernelKey::Attention(key), functions, words, bound: None }))
 }
 
+/// Whether rows of 16-bit floats lie at multiples of 16 bytes, and may be read so.
+fn is_aligned(address: u64, layout: &Layout) -> bool {
+    let Some((width, of_rows)) = layout.strides.split_last() else { return false };
+    let rows = layout.sizes.iter().zip(of_rows);
+    address.is_multiple_of(16)
+        && layout.sizes.last().is_some_and(|len| len.is_multiple_of(8))
+        && *width == 1
+        && rows.into_iter().all(|(len, stride)| *len < 2 || stride % 8 == 0)
+}
+
+/// The block of threads of a function of a kernel.
+pub fn block(key: &AttentionKey, function: &str) -> Block {
+    mma::tiles(key.dtype, key.widths).map_or(Block::DEFAULT, |tiles| tiles.block(function))
+}
+
 /// The text of a kernel.
 pub fn text(key: &AttentionKey) -> String {
-    let AttentionKey { grad, dtype, widths: (d, e), causal, mask } = *key;
+    let AttentionKey { grad, dtype, widths: (d, e), causal, mask, aligned } = *key;
     let operands = if grad { 7 } else { 3 };
     let outputs = 6 + 5 * (operands + usize::from(mask.is_some()));
-    let (q, k) = tile(grad, dtype, key.widths).unwrap_or((1, 1));
     let mask = match mask {
         None => 0,
         Some(DType::Bool) => 1,
@@ -127,12 +164,43 @@ pub fn text(key: &AttentionKey) -> String {
         text,
         "struct P {{ u64 w[{}]; }};\ntypedef {element} S;\ntypedef {register} C;\n\
          TN_FN C load_s(S x) {{ return {loaded}; }}\nTN_FN S store_s(C x) {{ return {kept}; }}\n\
-         constexpr int D = {d}, E = {e}, BQ = {q}, BK = {k}, MASK = {mask}, MASK_OPERAND = {operands}, OUTPUTS = {outputs};\n\
+         constexpr int D = {d}, E = {e}, MASK = {mask}, MASK_OPERAND = {operands}, OUTPUTS = {outputs};\n\
          constexpr bool CAUSAL = {causal};",
         outputs + 3
     );
-    text.push_str(SHARED);
-    text.push_str(if grad { GRAD } else { FORWARD });
+    let [both, forward, of_grad] = match mma::tiles(dtype, key.widths) {
+        Some(tiles) => {
+            let mma::AllTiles { forward, of_queries, of_keys, parts } = tiles;
+            let bf16 = dtype == DType::BF16;
+            let _ = writeln!(text, "constexpr bool BF16 = {bf16}, ALIGNED = {aligned};");
+            let _ = match grad {
+                false => writeln!(
+                    text,
+                    "constexpr int M = {}, BK = {}, STAGES = {};",
+                    forward.each, forward.coming, forward.stages
+                ),
+                true => writeln!(
+                    text,
+                    "constexpr int QUERY_M = {}, QUERY_KEYS = {}, QUERY_STAGES = {};\n\
+                     constexpr int KEY_QUERIES = {}, KEY_STAGES = {}, PARTS = {parts};",
+                    of_queries.each,
+                    of_queries.coming,
+                    of_queries.stages,
+                    of_keys.coming,
+                    of_keys.stages
+                ),
+            };
+            MMA
+        }
+        None => {
+            let (q, k) = plain::tile(grad, dtype, key.widths).unwrap_or((1, 1));
+            let _ = writeln!(text, "constexpr int BQ = {q}, BK = {k};");
+            PLAIN
+        }
+    };
+    [SHARED, both, if grad { of_grad } else { forward }]
+        .iter()
+        .for_each(|part| text.push_str(part));
     text
 }
 
