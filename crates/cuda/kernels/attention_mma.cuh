@@ -1,16 +1,24 @@
 // Attention by products of small matrices in a warp, for 16-bit floats; scores and sums are f32.
 //
 //   BF16            which of the two it is
+//   WARPS           warps of a block of threads
 //   ALIGNED         whether rows of all operands lie at multiples of 16 bytes
 //
-// Rows of one side stay in shared memory, in a tile of 16 (or 32) for each of four warps. Those of the other side come tile by tile, the
+// Rows of one side stay in shared memory, in a tile of 16 or 32 for each warp. Those of the other side come tile by tile, the
 // next while this one is computed with. Scores lie in a warp's accumulators in the order that the next product takes them in, so they never
 // leave its registers. Every sum is added up by one warp in the order of the rows: two runs have the same bits.
 
 #undef TN_THREADS
-#define TN_THREADS 128
+#define TN_THREADS (WARPS * 32)
 
 constexpr f32 LOG2_E = 1.44269504088896340736f;
+
+// How many keys a query sees, as `seen`: lengths have 31 bits here, for registers are few.
+TN_FN int sees(int query, int queries, int keys) {
+  if (!CAUSAL) return keys;
+  const int more = query + 1 + keys - queries;
+  return more < 0 ? 0 : more < keys ? more : keys;
+}
 
 // Rows in shared memory are filled up with zeros to a whole number of products, and 16 bytes apart, so that those of a matrix lie in all banks.
 constexpr int filled(int width) { return (width + 15) / 16 * 16; }
@@ -19,21 +27,21 @@ constexpr int DP = filled(D), EP = filled(E), PD = pitch(D), PE = pitch(E);
 
 // Begins to copy rows of a head; those beyond the last are zeros.
 template <int WIDTH, int ROWS>
-TN_FN void stage(u16* to, Head head, i64 first, i64 end) {
+TN_FN void stage(u16* to, const Head& head, int first, int end) {
   constexpr int CHUNKS = filled(WIDTH) / 8;
-  if (ALIGNED) {
+  if constexpr (ALIGNED) {
 #pragma unroll
     for (int i = threadIdx.x; i < ROWS * CHUNKS; i += TN_THREADS) {
       const int r = i / CHUNKS, d = i % CHUNKS * 8;
       const bool there = first + r < end && d < WIDTH;
-      copy_async(to + r * pitch(WIDTH) + d, head.at + (there ? (first + r) * head.row + d : 0), there);
+      copy_async(to + r * pitch(WIDTH) + d, head.at + (there ? (i64)(first + r) * head.row + d : 0), there);
     }
-    return;
-  }
-  for (int i = threadIdx.x; i < ROWS * filled(WIDTH); i += TN_THREADS) {
-    const int r = i / filled(WIDTH), d = i % filled(WIDTH);
-    const bool there = first + r < end && d < WIDTH;
-    to[r * pitch(WIDTH) + d] = there ? head.at[(first + r) * head.row + d * head.column] : (u16)0;
+  } else {
+    for (int i = threadIdx.x; i < ROWS * filled(WIDTH); i += TN_THREADS) {
+      const int r = i / filled(WIDTH), d = i % filled(WIDTH);
+      const bool there = first + r < end && d < WIDTH;
+      to[r * pitch(WIDTH) + d] = there ? head.at[(i64)(first + r) * head.row + d * head.column] : (u16)0;
+    }
   }
 }
 
@@ -50,7 +58,12 @@ TN_FN void add_products(f32 (&sums)[M][N / 8][4], const u32 (&kept)[M][K][4], co
     u32 a[M][4];
 #pragma unroll
     for (int m = 0; m < M; m++) {
-      if (!KEPT) load_matrices(a[m], left + m * 16 * pitch(WIDTH) + k * 16);
+      if constexpr (KEPT) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) a[m][i] = kept[m][k][i];
+      } else {
+        load_matrices(a[m], left + m * 16 * pitch(WIDTH) + k * 16);
+      }
     }
 #pragma unroll
     for (int n = 0; n < N / 16; n++) {
@@ -58,8 +71,8 @@ TN_FN void add_products(f32 (&sums)[M][N / 8][4], const u32 (&kept)[M][K][4], co
       load_matrices(b, right + n * 16 * pitch(WIDTH) + k * 16);
 #pragma unroll
       for (int m = 0; m < M; m++) {
-        multiply<BF16>(sums[m][2 * n], KEPT ? kept[m][KEPT ? k : 0] : a[m], b[0], b[1]);
-        multiply<BF16>(sums[m][2 * n + 1], KEPT ? kept[m][KEPT ? k : 0] : a[m], b[2], b[3]);
+        multiply<BF16>(sums[m][2 * n], a[m], b[0], b[1]);
+        multiply<BF16>(sums[m][2 * n + 1], a[m], b[2], b[3]);
       }
     }
   }
@@ -109,10 +122,10 @@ TN_FN void clear(f32 (&sums)[M][N][4]) {
 
 // Writes 16 rows of sums times a factor for each half: those from `row` on that are below `end`, of rows of a contiguous output.
 template <int WIDTH>
-TN_FN void write(u16* to, const f32 (&sums)[filled(WIDTH) / 8][4], f32 upper, f32 lower, i64 row, i64 end, int lane) {
+TN_FN void write(u16* to, const f32 (&sums)[filled(WIDTH) / 8][4], f32 upper, f32 lower, int row, int end, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; half++) {
-    const i64 r = row + lane / 4 + half * 8;
+    const int r = row + lane / 4 + half * 8;
     const f32 by = half ? lower : upper;
 #pragma unroll
     for (int n = 0; n < filled(WIDTH) / 8; n++) {
@@ -120,10 +133,10 @@ TN_FN void write(u16* to, const f32 (&sums)[filled(WIDTH) / 8][4], f32 upper, f3
       const u32 both = pack<BF16>(sums[n][2 * half] * by, sums[n][2 * half + 1] * by);
       if (r >= end || e >= WIDTH) continue;
       if (WIDTH % 2 == 0) {
-        *(u32*)(to + r * WIDTH + e) = both;
+        *(u32*)(to + (i64)r * WIDTH + e) = both;
       } else {
-        to[r * WIDTH + e] = (u16)both;
-        if (e + 1 < WIDTH) to[r * WIDTH + e + 1] = (u16)(both >> 16);
+        to[(i64)r * WIDTH + e] = (u16)both;
+        if (e + 1 < WIDTH) to[(i64)r * WIDTH + e + 1] = (u16)(both >> 16);
       }
     }
   }

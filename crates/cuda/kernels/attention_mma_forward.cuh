@@ -6,7 +6,7 @@
 #undef TN_BLOCKS
 #define TN_BLOCKS 1
 
-constexpr int BQ = 4 * 16 * M;
+constexpr int BQ = WARPS * 16 * M;
 // Whether a warp keeps its queries in registers.
 constexpr bool KEPT = DP <= 64;
 
@@ -15,18 +15,20 @@ TN_KERNEL(kernel) {
   u16* const tile_q = (u16*)shared;
   u16* const tiles_k = tile_q + BQ * PD;
   u16* const tiles_v = tiles_k + STAGES * BK * PD;
-  const i64 heads = p.w[1], queries = p.w[2], keys = p.w[3], group = p.w[4];
+  const int queries = (int)p.w[2], keys = (int)p.w[3];
+  const u32 heads = (u32)p.w[1], group = (u32)p.w[4];
   const f32 given = (f32)tn::from_bits(p.w[5]), size = tn::abs(given);
   // What scores are multiplied by for powers of 2: the sign is that of the queries. Of 0 it is the least number, for hidden scores stay
   // infinite.
   const f32 factor = MASK == 2 ? LOG2_E : larger(size * LOG2_E, 1.17549435e-38f);
-  const u32 tiles = (u32)((queries + BQ - 1) / BQ), all = (u32)p.w[0] * (u32)heads * tiles;
+  const u32 tiles = (u32)((queries + BQ - 1) / BQ), all = (u32)p.w[0] * heads * tiles;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = warp * 16 * M;
   for (u32 block = blockIdx.x; block < all; block += gridDim.x) {
     // Those that see the most keys come first.
-    const i64 first = (i64)(tiles - 1 - block % tiles) * BQ, b = block / tiles / (u32)heads, h = block / tiles % (u32)heads;
-    const i64 last = (first + BQ < queries ? first + BQ : queries) - 1, end = seen(last, queries, keys);
-    const Head k = head_of(p, 1, b, (u32)h / (u32)group), v = head_of(p, 2, b, (u32)h / (u32)group);
+    const int first = (int)(tiles - 1 - block % tiles) * BQ;
+    const u32 b = block / tiles / heads, h = block / tiles % heads;
+    const int last = (first + BQ < queries ? first + BQ : queries) - 1, end = sees(last, queries, keys);
+    const Head k = head_of(p, 1, b, h / group), v = head_of(p, 2, b, h / group);
     __syncthreads();
     stage<D, BQ>(tile_q, head_of(p, 0, b, h), first, queries);
     stage<D, BK>(tiles_k, k, 0, end);
@@ -39,7 +41,7 @@ TN_KERNEL(kernel) {
     }
     const u16* const q = tile_q + own * PD + left_at(lane, PD);
     u32 kept[M][KEPT ? DP / 16 : 1][4];
-    if (KEPT) keep<M, D>(kept, q);
+    if constexpr (KEPT) keep<M, D>(kept, q);
     f32 means[M][EP / 8][4], most[M][2], total[M][2];
     clear(means);
 #pragma unroll
@@ -47,9 +49,9 @@ TN_KERNEL(kernel) {
 #pragma unroll
       for (int half = 0; half < 2; half++) { most[m][half] = -tn::Real<f32>::infinity(); total[m][half] = 0; }
     // What all queries of the warp see needs no look.
-    const i64 seen_by_all = seen(first + own, queries, keys);
+    const int seen_by_all = sees(first + own, queries, keys);
     int step = 0;
-    for (i64 from = 0; from < end; from += BK, step++) {
+    for (int from = 0; from < end; from += BK, step++) {
       wait_for_copies();
       __syncthreads();
       const int now = step % STAGES, next = (step + 1) % STAGES;
@@ -65,17 +67,16 @@ TN_KERNEL(kernel) {
         for (int m = 0; m < M; m++)
 #pragma unroll
           for (int half = 0; half < 2; half++) {
-            i64 query = first + own + m * 16 + half * 8 + lane / 4;
+            int query = first + own + m * 16 + half * 8 + lane / 4;
             if (query >= queries) query = queries - 1;
-            const i64 left = seen(query, queries, keys) - from;
-            const int sees = left < BK ? (int)left : BK;
+            const int left = sees(query, queries, keys) - from;
 #pragma unroll
             for (int n = 0; n < BK / 8; n++)
 #pragma unroll
               for (int i = 0; i < 2; i++) {
                 const int key = n * 8 + lane % 4 * 2 + i;
                 f32& score = scores[m][n][2 * half + i];
-                bool shows = key < sees;
+                bool shows = key < left;
                 if (MASK != 0 && shows) {
                   const i64 at = mask_at(p, b, h, query, from + key);
                   shows = mask_shows(p, at);
@@ -120,7 +121,7 @@ TN_KERNEL(kernel) {
         stage<E, BK>(tiles_v, v, from + BK, end);
       }
     }
-    const i64 number = (b * heads + h) * queries;
+    const i64 number = (i64)(b * heads + h) * queries;
 #pragma unroll
     for (int m = 0; m < M; m++) {
       f32 share[2];
@@ -131,7 +132,7 @@ TN_KERNEL(kernel) {
         sum = sum + from_other(sum, 2);
         // Nothing was seen: nothing is there to be divided.
         share[half] = sum == 0 ? 0.0f : 1.0f / sum;
-        const i64 query = first + own + m * 16 + half * 8 + lane / 4;
+        const int query = first + own + m * 16 + half * 8 + lane / 4;
         if (lane % 4 != 0 || query >= queries) continue;
         const f32 log = tn::log(sum), largest = sum == 0 || MASK == 2 ? most[m][half] : most[m][half] * size;
         const f32 both = largest + log, part = both - largest;

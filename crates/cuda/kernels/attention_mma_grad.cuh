@@ -4,7 +4,7 @@
 //   KEY_QUERIES, KEY_STAGES              for those of keys: queries of a tile, how many tiles there are
 //   PARTS                                whether keys and values have blocks of their own: their sums are too many for one
 //
-// Queries and keys are counted in tiles of at most 32 beside each other, for scores and their gradients are in registers at once.
+// What comes is taken in parts of at most 32 rows, for scores and their gradients are in registers at once.
 
 #undef TN_BLOCKS
 #define TN_BLOCKS 1
@@ -15,7 +15,7 @@ struct Numbers {
   f32 log, lost, shared;
 };
 
-TN_FN Numbers numbers_of(const P& p, i64 b, i64 h, i64 query, i64 queries) {
+TN_FN Numbers numbers_of(const P& p, u32 b, u32 h, int query, int queries) {
   if (query >= queries) return {0, 0, 0};
   const f32 log = number_of(p, 3, b, h, query);
   // A query that sees nothing has no weights: e to the power of minus infinity, not of NaN.
@@ -30,7 +30,7 @@ TN_FN f32 weight_of(const P& p, f32 score, f32 scale, f32 log, f32 lost, i64 mas
   return exp2_near(((tn::fma(score, scale, mask_adds(p, mask)) - log) - lost) * LOG2_E);
 }
 
-constexpr int QUERY_ROWS = 4 * 16 * QUERY_M, QUERY_SUB = QUERY_KEYS < 32 ? QUERY_KEYS : 32;
+constexpr int QUERY_ROWS = WARPS * 16 * QUERY_M, QUERY_SUB = QUERY_KEYS < 32 || DP > 128 ? 16 : 32;
 constexpr bool QUERY_KEPT = DP <= 64 && EP <= 64 && QUERY_M == 1;
 
 TN_KERNEL(of_queries) {
@@ -39,14 +39,16 @@ TN_KERNEL(of_queries) {
   u16* const tile_g = tile_q + QUERY_ROWS * PD;
   u16* const tiles_k = tile_g + QUERY_ROWS * PE;
   u16* const tiles_v = tiles_k + QUERY_STAGES * QUERY_KEYS * PD;
-  const i64 heads = p.w[1], queries = p.w[2], keys = p.w[3], group = p.w[4];
+  const int queries = (int)p.w[2], keys = (int)p.w[3];
+  const u32 heads = (u32)p.w[1], group = (u32)p.w[4];
   const f32 scale = (f32)tn::from_bits(p.w[5]);
-  const u32 tiles = (u32)((queries + QUERY_ROWS - 1) / QUERY_ROWS), all = (u32)p.w[0] * (u32)heads * tiles;
+  const u32 tiles = (u32)((queries + QUERY_ROWS - 1) / QUERY_ROWS), all = (u32)p.w[0] * heads * tiles;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = warp * 16 * QUERY_M;
   for (u32 block = blockIdx.x; block < all; block += gridDim.x) {
-    const i64 first = (i64)(tiles - 1 - block % tiles) * QUERY_ROWS, b = block / tiles / (u32)heads, h = block / tiles % (u32)heads;
-    const i64 last = (first + QUERY_ROWS < queries ? first + QUERY_ROWS : queries) - 1, end = seen(last, queries, keys);
-    const Head k = head_of(p, 1, b, (u32)h / (u32)group), v = head_of(p, 2, b, (u32)h / (u32)group);
+    const int first = (int)(tiles - 1 - block % tiles) * QUERY_ROWS;
+    const u32 b = block / tiles / heads, h = block / tiles % heads;
+    const int last = (first + QUERY_ROWS < queries ? first + QUERY_ROWS : queries) - 1, end = sees(last, queries, keys);
+    const Head k = head_of(p, 1, b, h / group), v = head_of(p, 2, b, h / group);
     __syncthreads();
     stage<D, QUERY_ROWS>(tile_q, head_of(p, 0, b, h), first, queries);
     stage<E, QUERY_ROWS>(tile_g, head_of(p, 6, b, h), first, queries);
@@ -62,15 +64,15 @@ TN_KERNEL(of_queries) {
     const u16* const q = tile_q + own * PD + left_at(lane, PD);
     const u16* const g = tile_g + own * PE + left_at(lane, PE);
     u32 kept_q[QUERY_M][QUERY_KEPT ? DP / 16 : 1][4], kept_g[QUERY_M][QUERY_KEPT ? EP / 16 : 1][4];
-    if (QUERY_KEPT) {
+    if constexpr (QUERY_KEPT) {
       keep<QUERY_M, D>(kept_q, q);
       keep<QUERY_M, E>(kept_g, g);
     }
     f32 sums[QUERY_M][DP / 8][4];
     clear(sums);
-    const i64 seen_by_all = seen(first + own, queries, keys);
+    const int seen_by_all = sees(first + own, queries, keys);
     int step = 0;
-    for (i64 from = 0; from < end; from += QUERY_KEYS, step++) {
+    for (int from = 0; from < end; from += QUERY_KEYS, step++) {
       wait_for_copies();
       __syncthreads();
       const int now = step % QUERY_STAGES, next = (step + 1) % QUERY_STAGES;
@@ -92,16 +94,15 @@ TN_KERNEL(of_queries) {
         for (int m = 0; m < QUERY_M; m++)
 #pragma unroll
           for (int half = 0; half < 2; half++) {
-            i64 query = first + own + m * 16 + half * 8 + lane / 4;
+            int query = first + own + m * 16 + half * 8 + lane / 4;
             if (query >= queries) query = queries - 1;
-            const i64 left = seen(query, queries, keys) - from - sub;
-            const int sees = !hides || left > QUERY_SUB ? QUERY_SUB : (int)left;
+            const int left = hides ? sees(query, queries, keys) - from - sub : QUERY_SUB;
 #pragma unroll
             for (int n = 0; n < QUERY_SUB / 8; n++)
 #pragma unroll
               for (int i = 0; i < 2; i++) {
                 const int key = n * 8 + lane % 4 * 2 + i, at = 2 * half + i;
-                bool shows = key < sees;
+                bool shows = key < left;
                 const i64 mask = MASK != 0 && shows ? mask_at(p, b, h, query, from + sub + key) : 0;
                 f32 weight = weight_of(p, scores[m][n][at], scale, numbers[m][half].log, numbers[m][half].lost, mask);
                 if (MASK != 0) shows = shows && mask_shows(p, mask);
@@ -117,29 +118,31 @@ TN_KERNEL(of_queries) {
         stage<E, QUERY_KEYS>(tiles_v, v, from + QUERY_KEYS, end);
       }
     }
-    u16* const to = (u16*)p.w[OUTPUTS] + (b * heads + h) * queries * D;
+    u16* const to = (u16*)p.w[OUTPUTS] + (i64)(b * heads + h) * queries * D;
 #pragma unroll
     for (int m = 0; m < QUERY_M; m++) write<D>(to, sums[m], scale, scale, first + own + m * 16, queries, lane);
   }
 }
 
-constexpr int KEY_ROWS = 4 * 16, KEY_SUB = KEY_QUERIES < 32 ? KEY_QUERIES : 32;
+constexpr int KEY_ROWS = WARPS * 16, KEY_SUB = KEY_QUERIES < 32 || DP + EP > 128 ? 16 : 32;
 constexpr bool KEY_KEPT = DP <= 64 && EP <= 64;
 
 // A tile of keys: of them the gradients, of their values, or both.
 template <bool OF_KEYS, bool OF_VALUES>
-TN_FN void of_tile(const P& p, u8* memory, i64 b, i64 head, i64 from) {
+TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
   u16* const tile_k = (u16*)memory;
   u16* const tile_v = tile_k + KEY_ROWS * PD;
   u16* const tiles_q = tile_v + KEY_ROWS * PE;
   u16* const tiles_g = tiles_q + KEY_STAGES * KEY_QUERIES * PD;
   Numbers* const all_numbers = (Numbers*)(tiles_g + KEY_STAGES * KEY_QUERIES * PE);
-  const i64 heads = p.w[1], queries = p.w[2], keys = p.w[3], group = p.w[4];
+  const int queries = (int)p.w[2], keys = (int)p.w[3];
+  const u32 heads = (u32)p.w[1], group = (u32)p.w[4];
   const f32 scale = (f32)tn::from_bits(p.w[5]);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = warp * 16;
   // The first query that sees any of them, the tiles of queries from there on, and those of all heads.
-  const i64 sees = CAUSAL && from + queries > keys ? from + queries - keys : 0, begin = sees / KEY_QUERIES * KEY_QUERIES;
-  const u32 each = (u32)(begin < queries ? (queries - begin + KEY_QUERIES - 1) / KEY_QUERIES : 0), steps = each * (u32)group;
+  const int first_seen = CAUSAL && from + queries > keys ? from + queries - keys : 0;
+  const int begin = first_seen / KEY_QUERIES * KEY_QUERIES;
+  const u32 each = begin < queries ? (u32)(queries - begin + KEY_QUERIES - 1) / KEY_QUERIES : 0, steps = each * group;
   __syncthreads();
   stage<D, KEY_ROWS>(tile_k, head_of(p, 1, b, head), from, keys);
   stage<E, KEY_ROWS>(tile_v, head_of(p, 2, b, head), from, keys);
@@ -153,7 +156,7 @@ TN_FN void of_tile(const P& p, u8* memory, i64 b, i64 head, i64 from) {
   const u16* const k = tile_k + own * PD + left_at(lane, PD);
   const u16* const v = tile_v + own * PE + left_at(lane, PE);
   u32 kept_k[1][KEY_KEPT ? DP / 16 : 1][4], kept_v[1][KEY_KEPT ? EP / 16 : 1][4];
-  if (KEY_KEPT) {
+  if constexpr (KEY_KEPT) {
     keep<1, D>(kept_k, k);
     keep<1, E>(kept_v, v);
   }
@@ -162,8 +165,8 @@ TN_FN void of_tile(const P& p, u8* memory, i64 b, i64 head, i64 from) {
   clear(dv);
   for (u32 step = 0; step < steps; step++) {
     const u32 now = step % KEY_STAGES, after = step + 1, next = after % KEY_STAGES;
-    const i64 first = begin + (i64)(step % each) * KEY_QUERIES, h = head * group + step / each;
-    const i64 next_first = begin + (i64)(after % each) * KEY_QUERIES, next_h = head * group + after / each;
+    const int first = begin + (int)(step % each) * KEY_QUERIES, next_first = begin + (int)(after % each) * KEY_QUERIES;
+    const u32 h = head * group + step / each, next_h = head * group + after / each;
     wait_for_copies();
     __syncthreads();
     Numbers coming = {0, 0, 0};
@@ -174,7 +177,7 @@ TN_FN void of_tile(const P& p, u8* memory, i64 b, i64 head, i64 from) {
     }
     const Numbers* const numbers = all_numbers + now * KEY_QUERIES;
     // The last key of the warp is seen by all queries: no look is needed.
-    const bool hides = MASK != 0 || CAUSAL && from + own + 15 >= seen(first, queries, keys);
+    const bool hides = MASK != 0 || CAUSAL && from + own + 15 >= sees(first, queries, keys);
 #pragma unroll 1
     for (int sub = 0; sub < KEY_QUERIES; sub += KEY_SUB) {
       const u16* const tile_q = tiles_q + (now * KEY_QUERIES + sub) * PD;
@@ -192,11 +195,11 @@ TN_FN void of_tile(const P& p, u8* memory, i64 b, i64 head, i64 from) {
         for (int i = 0; i < 2; i++) {
           const int at_query = sub + n * 8 + lane % 4 * 2 + i;
           const Numbers of = numbers[at_query];
-          const i64 query = first + at_query;
+          const int query = first + at_query;
 #pragma unroll
           for (int half = 0; half < 2; half++) {
-            const i64 key = from + own + half * 8 + lane / 4;
-            bool shows = !hides || key < seen(query, queries, keys);
+            const int key = from + own + half * 8 + lane / 4;
+            bool shows = !hides || key < sees(query, queries, keys);
             if (MASK != 0) shows = shows && query < queries && key < keys;
             const i64 mask = MASK != 0 && shows ? mask_at(p, b, h, query, key) : 0;
             f32& weight = weights[0][n][2 * half + i];
@@ -216,18 +219,19 @@ TN_FN void of_tile(const P& p, u8* memory, i64 b, i64 head, i64 from) {
     }
     if (threadIdx.x < KEY_QUERIES) all_numbers[next * KEY_QUERIES + threadIdx.x] = coming;
   }
-  const i64 number = (b * (heads / group) + head) * keys;
+  const i64 number = (i64)(b * (heads / group) + head) * keys;
   if constexpr (OF_KEYS) write<D>((u16*)p.w[OUTPUTS + 1] + number * D, dk[0], scale, scale, from + own, keys, lane);
   if constexpr (OF_VALUES) write<E>((u16*)p.w[OUTPUTS + 2] + number * E, dv[0], 1, 1, from + own, keys, lane);
 }
 
 TN_KERNEL(of_keys) {
   TN_SHARED(memory, 2 * (KEY_ROWS + KEY_STAGES * KEY_QUERIES) * (PD + PE) + 12 * KEY_STAGES * KEY_QUERIES);
-  const u32 groups = (u32)p.w[1] / (u32)p.w[4], tiles = (u32)(((i64)p.w[3] + KEY_ROWS - 1) / KEY_ROWS);
+  const u32 groups = (u32)p.w[1] / (u32)p.w[4], tiles = ((u32)p.w[3] + KEY_ROWS - 1) / KEY_ROWS;
   const u32 all = (u32)p.w[0] * groups * tiles;
   for (u32 block = blockIdx.x; block < all * PARTS; block += gridDim.x) {
     const u32 at = block / PARTS;
-    const i64 from = (i64)(at % tiles) * KEY_ROWS, b = at / tiles / groups, head = at / tiles % groups;
+    const int from = (int)(at % tiles) * KEY_ROWS;
+    const u32 b = at / tiles / groups, head = at / tiles % groups;
     if constexpr (PARTS == 1) {
       of_tile<true, true>(p, memory, b, head, from);
     } else if (block % PARTS == 0) {

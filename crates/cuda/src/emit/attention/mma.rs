@@ -4,8 +4,8 @@ use tonnage_core::DType;
 
 use crate::emit::Block;
 
-/// Threads of a block: four warps.
-pub const THREADS: u32 = 128;
+/// Warps of a block of threads.
+pub const WARPS: usize = 4;
 
 /// Shared memory that a block of threads may have on the smallest GPU that has these products.
 const SHARED_BYTES: usize = 99 << 10;
@@ -46,7 +46,7 @@ impl Tiles {
     /// Those that fit, where the rows that stay and those that come are that wide, and `numbers` bytes belong to each that comes.
     fn new(each: usize, stays: usize, comes: usize, numbers: usize) -> Option<Tiles> {
         let all = COMING.into_iter().map(|(coming, stages)| {
-            let shared = 4 * 16 * each * stays * 2 + coming * stages * (comes * 2 + numbers);
+            let shared = WARPS * 16 * each * stays * 2 + coming * stages * (comes * 2 + numbers);
             Tiles { each, coming, stages, shared }
         });
         all.into_iter().find(|tiles| tiles.shared <= SHARED_BYTES)
@@ -54,21 +54,23 @@ impl Tiles {
 
     /// Rows that a block of threads keeps.
     pub fn rows(&self) -> usize {
-        4 * 16 * self.each
+        WARPS * 16 * self.each
     }
 }
 
-/// The tiles for heads of these widths; nothing for floats or widths that have none.
-pub fn tiles(dtype: DType, (d, e): (usize, usize)) -> Option<AllTiles> {
+/// The tiles for heads of these widths; nothing for floats or widths that have none. Beside the sums of wide heads a mask's addresses have no
+/// registers.
+pub fn tiles(dtype: DType, (d, e): (usize, usize), masked: bool) -> Option<AllTiles> {
     let is_16_bits = matches!(dtype, DType::F16 | DType::BF16);
-    if !is_16_bits || d.max(e) > WIDEST || d.min(e) == 0 {
+    let widest = if masked { WIDEST / 2 } else { WIDEST };
+    if !is_16_bits || d.max(e) > widest || d.min(e) == 0 {
         return None;
     }
     // As the kernels' text says it.
     let filled = |width: usize| width.next_multiple_of(16);
     let (pd, pe) = (filled(d) + 8, filled(e) + 8);
-    // Sums of 32 rows of a warp stay in registers as long as heads are narrow.
-    let each = if filled(d.max(e)) <= 64 { 2 } else { 1 };
+    // Sums of 32 rows of a warp stay in registers as long as heads are narrow and no mask is read.
+    let each = if filled(d.max(e)) <= 64 && !masked { 2 } else { 1 };
     Some(AllTiles {
         forward: Tiles::new(each, pd, pd + pe, 0)?,
         of_queries: Tiles::new(each, pd + pe, pd + pe, 0)?,
@@ -85,6 +87,6 @@ impl AllTiles {
             "of_keys" => self.of_keys,
             _ => self.forward,
         };
-        Block { threads: THREADS, shared: tiles.shared as u32 }
+        Block { threads: 32 * WARPS as u32, shared: tiles.shared as u32 }
     }
 }

@@ -59,7 +59,7 @@ pub fn is(op: &OpDef) -> bool {
 /// Whether there are tiles that fit heads of these widths.
 pub fn fits(op: &OpDef, dtype: DType, widths: (usize, usize)) -> bool {
     let grad = op.id == OpId::AttentionGrad as u16;
-    mma::tiles(dtype, widths).is_some() || plain::tile(grad, dtype, widths).is_some()
+    mma::tiles(dtype, widths, false).is_some() || plain::tile(grad, dtype, widths).is_some()
 }
 
 /// The launch of one; nothing where there is nothing to do.
@@ -81,9 +81,12 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         return Err(bad("attention without queries, keys and values"));
     };
     let (batch, heads, queries, keys) = (*b, *h, *t, *s);
+    if queries.max(keys) > 1 << 30 {
+        return Err(bad("attention over more than 2^30 queries or keys"));
+    }
     let dtype = operands[0].2;
     let mask = operands.last().filter(|_| masked).map(|(.., dtype)| *dtype);
-    let matrices = mma::tiles(dtype, (*d, *e));
+    let matrices = mma::tiles(dtype, (*d, *e), masked);
     // Queries, keys, values and gradients of means; the numbers of queries and the mask are read one by one.
     let aligned = matrices.is_some()
         && [0, 1, 2, 6].into_iter().take(if grad { 4 } else { 3 }).all(|i| {
@@ -144,7 +147,8 @@ fn is_aligned(address: u64, layout: &Layout) -> bool {
 
 /// The block of threads of a function of a kernel.
 pub fn block(key: &AttentionKey, function: &str) -> Block {
-    mma::tiles(key.dtype, key.widths).map_or(Block::DEFAULT, |tiles| tiles.block(function))
+    mma::tiles(key.dtype, key.widths, key.mask.is_some())
+        .map_or(Block::DEFAULT, |tiles| tiles.block(function))
 }
 
 /// The text of a kernel.
@@ -168,11 +172,15 @@ pub fn text(key: &AttentionKey) -> String {
          constexpr bool CAUSAL = {causal};",
         outputs + 3
     );
-    let [both, forward, of_grad] = match mma::tiles(dtype, key.widths) {
+    let [both, forward, of_grad] = match mma::tiles(dtype, key.widths, key.mask.is_some()) {
         Some(tiles) => {
             let mma::AllTiles { forward, of_queries, of_keys, parts } = tiles;
             let bf16 = dtype == DType::BF16;
-            let _ = writeln!(text, "constexpr bool BF16 = {bf16}, ALIGNED = {aligned};");
+            let _ = writeln!(
+                text,
+                "constexpr bool BF16 = {bf16}, ALIGNED = {aligned};\nconstexpr int WARPS = {};",
+                mma::WARPS
+            );
             let _ = match grad {
                 false => writeln!(
                     text,
