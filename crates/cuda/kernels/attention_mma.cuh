@@ -28,9 +28,24 @@ constexpr int DP = filled(D), EP = filled(E), PD = pitch(D), PE = pitch(E);
 // Begins to copy rows of a head; those beyond the last are zeros.
 template <int WIDTH, int ROWS>
 TN_FN void stage(u16* to, const Head& head, int first, int end) {
-  constexpr int CHUNKS = filled(WIDTH) / 8;
-  if constexpr (ALIGNED) {
+  // Rows that all threads copy at once, each 16 bytes.
+  constexpr int CHUNKS = filled(WIDTH) / 8, APART = TN_THREADS / CHUNKS;
+  if constexpr (ALIGNED && WIDTH % 16 == 0 && TN_THREADS % CHUNKS == 0 && ROWS % APART == 0) {
+    const int r = threadIdx.x / CHUNKS, d = threadIdx.x % CHUNKS * 8;
+    const u16* from = head.at + (i64)(first + r) * head.row + d;
+    const i64 step = APART * head.row;
+    to += r * pitch(WIDTH) + d;
+    if (first + ROWS <= end) {
 #pragma unroll
+      for (int i = 0; i < ROWS; i += APART, from += step) copy_async(to + i * pitch(WIDTH), from, true);
+    } else {
+#pragma unroll
+      for (int i = 0; i < ROWS; i += APART, from += step) {
+        const bool there = first + r + i < end;
+        copy_async(to + i * pitch(WIDTH), there ? from : head.at, there);
+      }
+    }
+  } else if constexpr (ALIGNED) {
     for (int i = threadIdx.x; i < ROWS * CHUNKS; i += TN_THREADS) {
       const int r = i / CHUNKS, d = i % CHUNKS * 8;
       const bool there = first + r < end && d < WIDTH;

@@ -9,6 +9,8 @@
 constexpr int BQ = WARPS * 16 * M;
 // Whether a warp keeps its queries in registers.
 constexpr bool KEPT = DP <= 64;
+// How large weights may become, as a power of 2, before sums are scaled down: f16 holds 2^15.
+constexpr f32 LATE = 6;
 
 TN_KERNEL(kernel) {
   TN_SHARED(shared, 2 * (BQ * PD + STAGES * BK * (PD + PE)));
@@ -86,33 +88,49 @@ TN_KERNEL(kernel) {
               }
           }
       }
-      // Relative to the largest score so far; what was added up before is scaled down. NaN is passed over here, and shows in the sum.
+      // Relative to the largest score so far, or to one that is not much less: only where it is much less is what was added up before scaled
+      // down. NaN is passed over here, and shows in the sum.
+      f32 largest[M][2];
+      bool grew = false;
 #pragma unroll
       for (int m = 0; m < M; m++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-          f32 largest = most[m][half];
+          f32 most_here = scores[m][0][2 * half];
 #pragma unroll
-          for (int n = 0; n < BK / 8; n++) largest = larger(largest, larger(scores[m][n][2 * half], scores[m][n][2 * half + 1]));
-          largest = larger(largest, from_other(largest, 1));
-          largest = larger(largest, from_other(largest, 2));
-          const f32 base = largest == -tn::Real<f32>::infinity() ? 0.0f : largest * factor;
-          const f32 by = exp2_near(tn::fma(most[m][half], factor, -base));
-          most[m][half] = largest;
-          f32 sum = total[m][half] * by;
+          for (int n = 0; n < BK / 8; n++) most_here = larger(most_here, larger(scores[m][n][2 * half], scores[m][n][2 * half + 1]));
+          most_here = larger(most_here, from_other(most_here, 1));
+          largest[m][half] = larger(most_here, from_other(most_here, 2));
+          grew = grew || (largest[m][half] - most[m][half]) * factor > LATE;
+        }
+      if (any_of_warp(grew)) {
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+          for (int half = 0; half < 2; half++) {
+            const f32 next = larger(most[m][half], largest[m][half]);
+            const f32 by = most[m][half] == next ? 1.0f : exp2_near((most[m][half] - next) * factor);
+            most[m][half] = next;
+            total[m][half] = total[m][half] * by;
+#pragma unroll
+            for (int n = 0; n < EP / 8; n++) {
+              means[m][n][2 * half] = means[m][n][2 * half] * by;
+              means[m][n][2 * half + 1] = means[m][n][2 * half + 1] * by;
+            }
+          }
+      }
+#pragma unroll
+      for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+          const f32 base = most[m][half] == -tn::Real<f32>::infinity() ? 0.0f : most[m][half] * factor;
 #pragma unroll
           for (int n = 0; n < BK / 8; n++)
 #pragma unroll
             for (int i = 2 * half; i < 2 * half + 2; i++) {
               scores[m][n][i] = exp2_near(tn::fma(scores[m][n][i], factor, -base));
-              sum = sum + scores[m][n][i];
+              total[m][half] = total[m][half] + scores[m][n][i];
             }
-          total[m][half] = sum;
-#pragma unroll
-          for (int n = 0; n < EP / 8; n++) {
-            means[m][n][2 * half] = means[m][n][2 * half] * by;
-            means[m][n][2 * half + 1] = means[m][n][2 * half + 1] * by;
-          }
         }
       add_weighed<M, BK, E>(means, scores, tiles_v + now * BK * PE + left_at(lane, PE));
       if (STAGES == 1 && from + BK < end) {

@@ -24,10 +24,12 @@ TN_FN Numbers numbers_of(const P& p, u32 b, u32 h, int query, int queries) {
   return {MASK == 2 ? given : given * LOG2_E, lost, number_of(p, 5, b, h, query)};
 }
 
-// The weight of a score.
-TN_FN f32 weight_of(const P& p, f32 score, f32 scale, f32 log, f32 lost, i64 mask) {
-  if (MASK != 2) return exp2_near(tn::fma(score, scale * LOG2_E, -log));
-  return exp2_near(((tn::fma(score, scale, mask_adds(p, mask)) - log) - lost) * LOG2_E);
+// The weight behind a mask: of a score, where the mask is added to it, and otherwise of the weight without it.
+TN_FN f32 weight_behind(const P& p, f32 x, f32 scale, const Numbers& of, u32 b, u32 h, int query, int key) {
+  if (MASK == 0) return x;
+  const i64 at = mask_at(p, b, h, query, key);
+  if (MASK == 1) return mask_shows(p, at) ? x : 0.0f;
+  return exp2_near(((tn::fma(x, scale, mask_adds(p, at)) - of.log) - of.lost) * LOG2_E);
 }
 
 constexpr int QUERY_ROWS = WARPS * 16 * QUERY_M, QUERY_SUB = QUERY_KEYS < 32 || DP > 128 ? 16 : 32;
@@ -41,7 +43,7 @@ TN_KERNEL(of_queries) {
   u16* const tiles_v = tiles_k + QUERY_STAGES * QUERY_KEYS * PD;
   const int queries = (int)p.w[2], keys = (int)p.w[3];
   const u32 heads = (u32)p.w[1], group = (u32)p.w[4];
-  const f32 scale = (f32)tn::from_bits(p.w[5]);
+  const f32 scale = (f32)tn::from_bits(p.w[5]), factor = scale * LOG2_E;
   const u32 tiles = (u32)((queries + QUERY_ROWS - 1) / QUERY_ROWS), all = (u32)p.w[0] * heads * tiles;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = warp * 16 * QUERY_M;
   for (u32 block = blockIdx.x; block < all; block += gridDim.x) {
@@ -85,31 +87,48 @@ TN_KERNEL(of_queries) {
         const u16* const tile_k = tiles_k + (now * QUERY_KEYS + sub) * PD;
         const u16* const tile_v = tiles_v + (now * QUERY_KEYS + sub) * PE;
         f32 slopes[QUERY_M][QUERY_SUB / 8][4], scores[QUERY_M][QUERY_SUB / 8][4];
-        clear(slopes);
         clear(scores);
-        add_products<QUERY_M, QUERY_SUB, D, QUERY_KEPT>(scores, kept_q, q, tile_k + right_at(lane, PD));
-        add_products<QUERY_M, QUERY_SUB, E, QUERY_KEPT>(slopes, kept_g, g, tile_v + right_at(lane, PE));
-        const bool hides = MASK != 0 || from + sub + QUERY_SUB > seen_by_all;
+        // What is shared is taken off beforehand.
 #pragma unroll
         for (int m = 0; m < QUERY_M; m++)
 #pragma unroll
-          for (int half = 0; half < 2; half++) {
-            int query = first + own + m * 16 + half * 8 + lane / 4;
-            if (query >= queries) query = queries - 1;
-            const int left = hides ? sees(query, queries, keys) - from - sub : QUERY_SUB;
+          for (int n = 0; n < QUERY_SUB / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) slopes[m][n][i] = -numbers[m][i / 2].shared;
+        add_products<QUERY_M, QUERY_SUB, D, QUERY_KEPT>(scores, kept_q, q, tile_k + right_at(lane, PD));
+        add_products<QUERY_M, QUERY_SUB, E, QUERY_KEPT>(slopes, kept_g, g, tile_v + right_at(lane, PE));
+        if (MASK != 2) {
+#pragma unroll
+          for (int m = 0; m < QUERY_M; m++)
 #pragma unroll
             for (int n = 0; n < QUERY_SUB / 8; n++)
 #pragma unroll
-              for (int i = 0; i < 2; i++) {
-                const int key = n * 8 + lane % 4 * 2 + i, at = 2 * half + i;
-                bool shows = key < left;
-                const i64 mask = MASK != 0 && shows ? mask_at(p, b, h, query, from + sub + key) : 0;
-                f32 weight = weight_of(p, scores[m][n][at], scale, numbers[m][half].log, numbers[m][half].lost, mask);
-                if (MASK != 0) shows = shows && mask_shows(p, mask);
-                weight = shows ? weight : 0.0f;
-                slopes[m][n][at] = weight * (slopes[m][n][at] - numbers[m][half].shared);
-              }
-          }
+              for (int i = 0; i < 4; i++) scores[m][n][i] = exp2_near(tn::fma(scores[m][n][i], factor, -numbers[m][i / 2].log));
+        }
+        if (MASK != 0 || from + sub + QUERY_SUB > seen_by_all) {
+#pragma unroll
+          for (int m = 0; m < QUERY_M; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+              int query = first + own + m * 16 + half * 8 + lane / 4;
+              if (query >= queries) query = queries - 1;
+              const int left = sees(query, queries, keys) - from - sub;
+#pragma unroll
+              for (int n = 0; n < QUERY_SUB / 8; n++)
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                  const int key = n * 8 + lane % 4 * 2 + i;
+                  f32& score = scores[m][n][2 * half + i];
+                  score = key < left ? weight_behind(p, score, scale, numbers[m][half], b, h, query, from + sub + key) : 0.0f;
+                }
+            }
+        }
+#pragma unroll
+        for (int m = 0; m < QUERY_M; m++)
+#pragma unroll
+          for (int n = 0; n < QUERY_SUB / 8; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) slopes[m][n][i] = scores[m][n][i] * slopes[m][n][i];
         add_weighed<QUERY_M, QUERY_SUB, D>(sums, slopes, tile_k + left_at(lane, PD));
       }
       if (QUERY_STAGES == 1 && from + QUERY_KEYS < end) {
@@ -127,6 +146,15 @@ TN_KERNEL(of_queries) {
 constexpr int KEY_ROWS = WARPS * 16, KEY_SUB = KEY_QUERIES < 32 || DP + EP > 128 ? 16 : 32;
 constexpr bool KEY_KEPT = DP <= 64 && EP <= 64;
 
+// The numbers of queries lie apart: logarithms, what they lost, what is shared.
+constexpr int LOST = KEY_STAGES * KEY_QUERIES, SHARED = 2 * LOST;
+
+TN_FN void put_numbers(f32* log, const Numbers& of) {
+  log[0] = of.log;
+  log[LOST] = of.lost;
+  log[SHARED] = of.shared;
+}
+
 // A tile of keys: of them the gradients, of their values, or both.
 template <bool OF_KEYS, bool OF_VALUES>
 TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
@@ -134,10 +162,10 @@ TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
   u16* const tile_v = tile_k + KEY_ROWS * PD;
   u16* const tiles_q = tile_v + KEY_ROWS * PE;
   u16* const tiles_g = tiles_q + KEY_STAGES * KEY_QUERIES * PD;
-  Numbers* const all_numbers = (Numbers*)(tiles_g + KEY_STAGES * KEY_QUERIES * PE);
+  f32* const logs = (f32*)(tiles_g + KEY_STAGES * KEY_QUERIES * PE);
   const int queries = (int)p.w[2], keys = (int)p.w[3];
   const u32 heads = (u32)p.w[1], group = (u32)p.w[4];
-  const f32 scale = (f32)tn::from_bits(p.w[5]);
+  const f32 scale = (f32)tn::from_bits(p.w[5]), factor = scale * LOG2_E;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = warp * 16;
   // The first query that sees any of them, the tiles of queries from there on, and those of all heads.
   const int first_seen = CAUSAL && from + queries > keys ? from + queries - keys : 0;
@@ -149,7 +177,7 @@ TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
   if (steps > 0) {
     stage<D, KEY_QUERIES>(tiles_q, head_of(p, 0, b, head * group), begin, queries);
     stage<E, KEY_QUERIES>(tiles_g, head_of(p, 6, b, head * group), begin, queries);
-    if (threadIdx.x < KEY_QUERIES) all_numbers[threadIdx.x] = numbers_of(p, b, head * group, begin + threadIdx.x, queries);
+    if (threadIdx.x < KEY_QUERIES) put_numbers(logs + threadIdx.x, numbers_of(p, b, head * group, begin + threadIdx.x, queries));
   }
   wait_for_copies();
   __syncthreads();
@@ -175,40 +203,55 @@ TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
       stage<D, KEY_QUERIES>(tiles_q + next * KEY_QUERIES * PD, head_of(p, 0, b, next_h), next_first, queries);
       stage<E, KEY_QUERIES>(tiles_g + next * KEY_QUERIES * PE, head_of(p, 6, b, next_h), next_first, queries);
     }
-    const Numbers* const numbers = all_numbers + now * KEY_QUERIES;
     // The last key of the warp is seen by all queries: no look is needed.
     const bool hides = MASK != 0 || CAUSAL && from + own + 15 >= sees(first, queries, keys);
 #pragma unroll 1
     for (int sub = 0; sub < KEY_QUERIES; sub += KEY_SUB) {
       const u16* const tile_q = tiles_q + (now * KEY_QUERIES + sub) * PD;
       const u16* const tile_g = tiles_g + (now * KEY_QUERIES + sub) * PE;
+      const f32* const log = logs + now * KEY_QUERIES + sub + lane % 4 * 2;
       f32 weights[1][KEY_SUB / 8][4], slopes[1][KEY_SUB / 8][4];
       clear(weights);
       add_products<1, KEY_SUB, D, KEY_KEPT>(weights, kept_k, k, tile_q + right_at(lane, PD));
       if (OF_KEYS) {
-        clear(slopes);
+        // What is shared is taken off beforehand.
+#pragma unroll
+        for (int n = 0; n < KEY_SUB / 8; n++) {
+          const Vec<f32, 2> shared = *(const Vec<f32, 2>*)(log + SHARED + n * 8);
+#pragma unroll
+          for (int i = 0; i < 4; i++) slopes[0][n][i] = -shared.v[i % 2];
+        }
         add_products<1, KEY_SUB, E, KEY_KEPT>(slopes, kept_v, v, tile_g + right_at(lane, PE));
       }
+      if (MASK != 2) {
 #pragma unroll
-      for (int n = 0; n < KEY_SUB / 8; n++)
+        for (int n = 0; n < KEY_SUB / 8; n++) {
+          const Vec<f32, 2> of = *(const Vec<f32, 2>*)(log + n * 8);
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-          const int at_query = sub + n * 8 + lane % 4 * 2 + i;
-          const Numbers of = numbers[at_query];
-          const int query = first + at_query;
-#pragma unroll
-          for (int half = 0; half < 2; half++) {
-            const int key = from + own + half * 8 + lane / 4;
-            bool shows = !hides || key < sees(query, queries, keys);
-            if (MASK != 0) shows = shows && query < queries && key < keys;
-            const i64 mask = MASK != 0 && shows ? mask_at(p, b, h, query, key) : 0;
-            f32& weight = weights[0][n][2 * half + i];
-            weight = weight_of(p, weight, scale, of.log, of.lost, mask);
-            if (MASK != 0) shows = shows && mask_shows(p, mask);
-            weight = shows ? weight : 0.0f;
-            if (OF_KEYS) slopes[0][n][2 * half + i] = weight * (slopes[0][n][2 * half + i] - of.shared);
-          }
+          for (int i = 0; i < 4; i++) weights[0][n][i] = exp2_near(tn::fma(weights[0][n][i], factor, -of.v[i % 2]));
         }
+      }
+      if (hides) {
+#pragma unroll
+        for (int n = 0; n < KEY_SUB / 8; n++)
+#pragma unroll
+          for (int i = 0; i < 2; i++) {
+            const int query = first + sub + n * 8 + lane % 4 * 2 + i, seen = query < queries ? sees(query, queries, keys) : 0;
+            const Numbers of = {log[n * 8 + i], MASK == 2 ? log[LOST + n * 8 + i] : 0.0f, 0.0f};
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+              const int key = from + own + half * 8 + lane / 4;
+              f32& weight = weights[0][n][2 * half + i];
+              weight = key < seen ? weight_behind(p, weight, scale, of, b, h, query, key) : 0.0f;
+            }
+          }
+      }
+      if (OF_KEYS) {
+#pragma unroll
+        for (int n = 0; n < KEY_SUB / 8; n++)
+#pragma unroll
+          for (int i = 0; i < 4; i++) slopes[0][n][i] = weights[0][n][i] * slopes[0][n][i];
+      }
       if constexpr (OF_VALUES) add_weighed<1, KEY_SUB, E>(dv, weights, tile_g + left_at(lane, PE));
       if constexpr (OF_KEYS) add_weighed<1, KEY_SUB, D>(dk, slopes, tile_q + left_at(lane, PD));
     }
@@ -217,7 +260,7 @@ TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
       stage<D, KEY_QUERIES>(tiles_q, head_of(p, 0, b, next_h), next_first, queries);
       stage<E, KEY_QUERIES>(tiles_g, head_of(p, 6, b, next_h), next_first, queries);
     }
-    if (threadIdx.x < KEY_QUERIES) all_numbers[next * KEY_QUERIES + threadIdx.x] = coming;
+    if (threadIdx.x < KEY_QUERIES) put_numbers(logs + next * KEY_QUERIES + threadIdx.x, coming);
   }
   const i64 number = (i64)(b * (heads / group) + head) * keys;
   if constexpr (OF_KEYS) write<D>((u16*)p.w[OUTPUTS + 1] + number * D, dk[0], scale, scale, from + own, keys, lane);

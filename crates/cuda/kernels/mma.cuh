@@ -66,6 +66,9 @@ TN_FN f32 exp2_near(f32 x) {
 // What the thread has whose number in the warp differs in these bits.
 TN_FN f32 from_other(f32 x, int bits) { return __shfl_xor_sync(0xffffffffu, x, bits); }
 
+// Whether any thread of the warp says so.
+TN_FN bool any_of_warp(bool x) { return __any_sync(0xffffffffu, x); }
+
 // NaN is passed over.
 TN_FN f32 larger(f32 a, f32 b) { return ::fmaxf(a, b); }
 

@@ -41,6 +41,8 @@ enum Rows {
     SideBySide,
     /// At odd addresses.
     Odd,
+    /// In any way: reversed, apart, one for all.
+    Any,
 }
 
 /// A result for each element, and what it may be off by.
@@ -98,6 +100,10 @@ impl Sizes {
                 let (buffer, layout) = random.tensor(self.dtype, &[b, heads, length, width]);
                 return (buffer, layout, self.dtype);
             }
+            Rows::Any => {
+                let (buffer, layout) = random.view(self.dtype, &[b, heads, length, width]);
+                return (buffer, layout, self.dtype);
+            }
             Rows::SideBySide => (heads * width * 3, heads * width),
             Rows::Odd => (heads * width + 3, 1),
         };
@@ -113,6 +119,10 @@ impl Sizes {
         let ([_, h, _], [t, s, ..]) = (self.heads, self.lengths);
         let mask = self.mask?;
         let dtype = if mask == Mask::Hides { DType::Bool } else { self.dtype };
+        if self.rows == Rows::Any {
+            let (buffer, layout) = random.view(dtype, &[h, t, s]);
+            return Some((buffer, layout, dtype));
+        }
         let (mut buffer, layout) = random.tensor(dtype, &[h, t, s]);
         // A query that sees nothing.
         let row = s * dtype.size();
@@ -292,7 +302,7 @@ impl Trial for Case {
 /// All cases.
 pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
     use DType::{BF16, F16};
-    use Rows::{InOrder, Odd, SideBySide};
+    use Rows::{Any, InOrder, Odd, SideBySide};
     random.floats = Floats::Small;
     let of = |dtype, heads, lengths, causal, mask, scale, rows| Sizes {
         dtype,
@@ -320,6 +330,13 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
         of(BF16, [1, 2, 1], [67, 68, 64, 64], true, None, 0.2, Odd),
         of(F16, [1, 1, 1], [20, 30, 5, 3], false, None, 0.5, InOrder),
         of(BF16, [1, 1, 1], [5, 3, 80, 72], true, None, 0.0, Odd),
+        of(BF16, [2, 2, 1], [20, 37, 16, 24], true, None, 0.3, Any),
+        of(F16, [1, 4, 2], [37, 20, 48, 16], false, added, 0.3, Any),
+        of(BF16, [2, 2, 2], [17, 33, 20, 20], true, hides, 0.3, Any),
+        // One query; nobody there.
+        of(BF16, [2, 4, 2], [1, 150, 64, 64], true, None, 0.1, InOrder),
+        of(F16, [1, 2, 2], [5, 0, 8, 8], false, None, 0.1, InOrder),
+        of(F16, [1, 1, 1], [5, 2, 8, 8], true, None, 0.1, InOrder),
         // Masks.
         of(BF16, [1, 2, 2], [70, 90, 64, 64], false, hides, 0.2, InOrder),
         of(F16, [2, 2, 1], [70, 90, 64, 48], true, added, -0.2, InOrder),

@@ -1,4 +1,5 @@
 // Runs the threads of a block on the host, one after the other between barriers: enough of CUDA for the text of our kernels.
+#include <csetjmp>
 #include <cstdint>
 #include <cstdlib>
 #include <ucontext.h>
@@ -9,8 +10,10 @@ static Index threadIdx, blockIdx, gridDim, blockDim;
 
 namespace threads {
 const unsigned COUNT = 256, STACK = 64 * 1024, WARP = 32;
-static ucontext_t scheduler, all[COUNT];
-static bool ended[COUNT], fibers;
+// A thread begins by its context; from then on it is left and entered by jumps, which ask nothing of the system.
+static ucontext_t all[COUNT];
+static jmp_buf scheduler, jumps[COUNT];
+static bool begun[COUNT], ended[COUNT], fibers;
 static unsigned now, count;
 static void (*work)(const void*, void*, unsigned);
 static const void* argument;
@@ -30,7 +33,7 @@ struct Meeting {
       return;
     }
     for (const unsigned before = times; times == before;) {
-      swapcontext(&all[now], &scheduler);
+      if (!_setjmp(jumps[now])) _longjmp(scheduler, 1);
       threadIdx.x = now;
     }
   }
@@ -43,7 +46,7 @@ static void enter() {
   ended[now] = true;
   // Those that wait do not wait for one that is gone.
   if (--running > 0 && block.arrived == running) { block.arrived = 0; block.times++; }
-  swapcontext(&all[now], &scheduler);
+  _longjmp(scheduler, 1);
 }
 
 static void barrier() {
@@ -66,15 +69,17 @@ static void run(void (*f)(const void*, void*, unsigned), const void* p, void* s,
       getcontext(&all[t]);
       all[t].uc_stack.ss_sp = stacks + (size_t)t * STACK;
       all[t].uc_stack.ss_size = STACK;
-      all[t].uc_link = &scheduler;
       makecontext(&all[t], enter, 0);
-      ended[t] = false;
+      begun[t] = ended[t] = false;
     }
     while (running > 0) {
       for (unsigned t = 0; t < count; t++) {
         if (ended[t]) continue;
         now = t; threadIdx.x = t;
-        swapcontext(&scheduler, &all[t]);
+        if (_setjmp(scheduler)) continue;
+        if (begun[t]) _longjmp(jumps[t], 1);
+        begun[t] = true;
+        setcontext(&all[t]);
       }
     }
   }

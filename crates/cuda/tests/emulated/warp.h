@@ -91,4 +91,14 @@ static f32 from_other(f32 x, int bits) {
   return other;
 }
 
+static bool any_of_warp(bool x) {
+  warp::own().number = x;
+  warp::together([](warp::Lane* all) {
+    for (int t = 1; t < 32; t++) all[0].number += all[t].number;
+  });
+  const bool any = warp::lanes[threadIdx.x / 32 * 32].number > 0;
+  warp::together([](warp::Lane*) {});
+  return any;
+}
+
 static f32 larger(f32 a, f32 b) { return __builtin_fmaxf(a, b); }
