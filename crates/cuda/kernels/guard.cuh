@@ -37,11 +37,14 @@ struct Guard {
 // Blocks of threads that a multiprocessor is to hold at least; of 0 the compiler decides, and may spill a register to hold more of them.
 #define TN_BLOCKS 0
 
-// A function that is launched, over blocks of 256 threads.
+// Threads of a block.
+#define TN_THREADS 256
+
+// A function that is launched, over blocks of `TN_THREADS` threads.
 #ifdef __CUDACC_RTC__
 #define TN_KERNEL(name)                                                                              \
   TN_FN void name##_guarded(const P& p, const Guard guard);                                          \
-  extern "C" __global__ void __launch_bounds__(256, TN_BLOCKS) name(const __grid_constant__ P p, Status* status, u32 launch) { \
+  extern "C" __global__ void __launch_bounds__(TN_THREADS, TN_BLOCKS) name(const __grid_constant__ P p, Status* status, u32 launch) { \
     const Guard guard = {status, launch};                                                            \
     if (!guard.is_shut()) name##_guarded(p, guard);                                                  \
   }                                                                                                  \

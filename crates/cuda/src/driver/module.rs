@@ -13,7 +13,10 @@ use tonnage_core::source::Source;
 use super::compiler::KernelSource;
 use super::{Gpu, said};
 use crate::cache::{CacheKey, KernelCache};
-use crate::emit::{Bound, KernelKey, Launch, THREADS};
+use crate::emit::{Block, Bound, KernelKey, Launch};
+
+/// Shared memory that a block of threads has without being asked for.
+const SHARED_BYTES: u32 = 48 << 10;
 
 /// Kernels by their keys.
 pub struct Modules {
@@ -51,10 +54,17 @@ impl Modules {
         said(unsafe { sys::cuModuleLoadData(&mut module, binary.as_ptr().cast()) })?;
         let mut functions = Functions::new();
         for (name, _) in &launch.functions {
-            let name = CString::new(*name).map_err(|e| e.to_string())?;
+            let symbol = CString::new(*name).map_err(|e| e.to_string())?;
             let mut function: sys::CUfunction = ptr::null_mut();
             // SAFETY: a module that stays loaded, and a name that ends with a zero.
-            said(unsafe { sys::cuModuleGetFunction(&mut function, module, name.as_ptr()) })?;
+            said(unsafe { sys::cuModuleGetFunction(&mut function, module, symbol.as_ptr()) })?;
+            let shared = launch.key.block(name).shared;
+            if shared > SHARED_BYTES {
+                use sys::CUfunction_attribute as Attribute;
+                let most = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                // SAFETY: a function that was just found.
+                said(unsafe { sys::cuFuncSetAttribute(function, most, shared as i32) })?;
+            }
             functions.push(function);
         }
         loaded.insert(launch.key.clone(), functions.clone());
@@ -62,11 +72,18 @@ impl Modules {
     }
 }
 
+/// A function and the threads that run it.
+#[derive(Debug, Clone, Copy)]
+struct Grid {
+    function: sys::CUfunction,
+    blocks: u32,
+    block: Block,
+}
+
 /// A kernel of one function that is loaded, with its grid: what is left to say are its words.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadedKernel {
-    function: sys::CUfunction,
-    blocks: u32,
+    grid: Grid,
     words: usize,
 }
 
@@ -82,7 +99,11 @@ impl Gpu {
         self.enter()?;
         let functions = self.modules.load(launch).map_err(|what| self.failed(what))?;
         let grids = functions.iter().zip(&launch.functions);
-        let grids = grids.map(|(function, (_, blocks))| (*function, *blocks));
+        let grids = grids.map(|(function, (name, blocks))| Grid {
+            function: *function,
+            blocks: *blocks,
+            block: launch.key.block(name),
+        });
         self.launch_all(grids, &launch.words, launch.bound, source)
     }
 
@@ -94,9 +115,10 @@ impl Gpu {
         self.enter()?;
         let functions = self.modules.load(launch).map_err(|what| self.failed(what))?;
         Ok(match (&functions[..], &launch.functions[..], launch.bound) {
-            ([function], [(_, blocks)], None) => {
+            ([function], [(name, blocks)], None) => {
                 let (function, blocks) = (*function, *blocks);
-                Some(LoadedKernel { function, blocks, words: launch.words.len() })
+                let grid = Grid { function, blocks, block: launch.key.block(name) };
+                Some(LoadedKernel { grid, words: launch.words.len() })
             }
             _ => None,
         })
@@ -116,19 +138,19 @@ impl Gpu {
             return Err(self.failed("a launch with other words than before".to_string()));
         }
         self.enter()?;
-        self.launch_all([(kernel.function, kernel.blocks)].into_iter(), words, None, source)
+        self.launch_all([kernel.grid].into_iter(), words, None, source)
     }
 
     fn launch_all(
         &self,
-        grids: impl Iterator<Item = (sys::CUfunction, u32)>,
+        grids: impl Iterator<Item = Grid>,
         words: &[u64],
         bound: Option<Bound>,
         source: Option<&Source>,
     ) -> Result<()> {
         let (mut number, looks) = self.checks.number(bound, source);
         let mut status = if looks { self.checks.address.get() as u64 } else { 0 };
-        for (function, blocks) in grids {
+        for Grid { function, blocks, block } in grids {
             let mut arguments = [
                 words.as_ptr().cast_mut().cast::<c_void>(),
                 (&raw mut status).cast(),
@@ -142,10 +164,10 @@ impl Gpu {
                     blocks,
                     1,
                     1,
-                    THREADS,
+                    block.threads,
                     1,
                     1,
-                    0,
+                    block.shared,
                     self.stream,
                     arguments.as_mut_ptr(),
                     ptr::null_mut(),

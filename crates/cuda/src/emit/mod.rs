@@ -40,8 +40,22 @@ use operand::OperandClass;
 pub use reduce::scratch as reduce_scratch;
 pub use rows::RowKey;
 
-/// Threads of a block.
+/// Threads of a block, where a kernel has no other number.
 pub const THREADS: u32 = 256;
+
+/// A block of threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// How many there are.
+    pub threads: u32,
+    /// Bytes of shared memory that a launch asks for, beside what the kernel's text has.
+    pub shared: u32,
+}
+
+impl Block {
+    /// That of most kernels.
+    const DEFAULT: Block = Block { threads: THREADS, shared: 0 };
+}
 
 /// What one load of a program reads.
 #[derive(Debug, Clone, Copy)]
@@ -210,6 +224,14 @@ impl KernelKey {
             KernelKey::Norm(key) => norm::text(key),
             KernelKey::Gather(key) => index::gather_text(key),
             KernelKey::Put(key) => index::put_text(key),
+        }
+    }
+
+    /// The block of threads of one of its functions.
+    pub fn block(&self, function: &str) -> Block {
+        match self {
+            KernelKey::Attention(key) => attention::block(key, function),
+            _ => Block::DEFAULT,
         }
     }
 }

@@ -15,7 +15,7 @@ use tonnage_cuda::emit::{self, Launch, Operand};
 use tonnage_ops::TABLE;
 
 use crate::draw::{Buffer, Random};
-use crate::{Trial, rows};
+use crate::{Trial, attention, rows};
 
 /// A load of a case.
 enum Load {
@@ -157,7 +157,7 @@ impl Trial for Case {
     }
 }
 
-fn float(dtype: DType, bytes: &[u8]) -> Option<f64> {
+pub fn float(dtype: DType, bytes: &[u8]) -> Option<f64> {
     Some(match dtype {
         DType::F64 => f64::from_le_bytes(bytes.try_into().ok()?),
         DType::F32 => f32::from_le_bytes(bytes.try_into().ok()?).into(),
@@ -203,6 +203,7 @@ pub fn cases() -> Vec<Box<dyn Trial>> {
     let mut all: Vec<Box<dyn Trial>> = Vec::new();
     all.extend(programs.into_iter().map(|case| Box::new(case) as Box<dyn Trial>));
     rows::cases(&mut all, &mut random);
+    attention::cases(&mut all, &mut random);
     all
 }
 

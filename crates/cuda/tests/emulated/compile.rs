@@ -40,6 +40,7 @@ impl Library {
             let mut text = String::from(include_str!("../formulas/prelude.h"));
             text.push_str(include_str!("threads.h"));
             HEADERS.iter().for_each(|(_, header)| text.push_str(header));
+            text.push_str(include_str!("warp.h"));
             let mut table = String::new();
             for (i, key) in part.iter().enumerate() {
                 let kernel = key.text();
@@ -49,12 +50,13 @@ impl Library {
                         text,
                         "static void call{f}(const void* p, void* s, unsigned l) {{ {name}(*(const P*)p, (Status*)s, l); }}"
                     );
+                    let threads = key.block(name).threads;
                     let barriers = ["__syncthreads", "rows_", "order_"]
                         .iter()
                         .any(|name| kernel.contains(name));
                     let _ = writeln!(
                         table,
-                        "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, status, 1, blocks, {barriers});"
+                        "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, status, 1, blocks, {threads}, {barriers});"
                     );
                 }
                 text.push_str("}\n");

@@ -1,0 +1,92 @@
+//! Tiles for attention by products of small matrices: of 16-bit floats, in heads of up to 256.
+
+use tonnage_core::DType;
+
+use crate::emit::Block;
+
+/// Warps of a block of threads.
+pub const WARPS: usize = 4;
+
+/// Shared memory that a block of threads may have on the smallest GPU that has these products.
+const SHARED_BYTES: usize = 99 << 10;
+
+/// The widest heads.
+const WIDEST: usize = 256;
+
+/// Rows of a tile that comes, and how many tiles there are: one is copied while the one before is computed with.
+const COMING: [(usize, usize); 4] = [(64, 2), (32, 2), (16, 2), (16, 1)];
+
+/// Bytes of a query's numbers in shared memory.
+const NUMBERS: usize = 12;
+
+/// Tiles of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Tiles {
+    /// Tiles of 16 rows that a warp keeps.
+    pub each: usize,
+    /// Rows of a tile of the other side.
+    pub coming: usize,
+    /// How many of these there are.
+    pub stages: usize,
+    /// Bytes of shared memory.
+    shared: usize,
+}
+
+/// Tiles of each of the three kernels.
+#[derive(Debug, Clone, Copy)]
+pub struct AllTiles {
+    pub forward: Tiles,
+    pub of_queries: Tiles,
+    pub of_keys: Tiles,
+    /// Blocks that a tile of keys is shared among: one for keys and one for values, where the sums of both are too many for one.
+    pub parts: usize,
+}
+
+impl Tiles {
+    /// Those that fit, where the rows that stay and those that come are that wide, and `numbers` bytes belong to each that comes.
+    fn new(each: usize, stays: usize, comes: usize, numbers: usize) -> Option<Tiles> {
+        let all = COMING.into_iter().map(|(coming, stages)| {
+            let shared = WARPS * 16 * each * stays * 2 + coming * stages * (comes * 2 + numbers);
+            Tiles { each, coming, stages, shared }
+        });
+        all.into_iter().find(|tiles| tiles.shared <= SHARED_BYTES)
+    }
+
+    /// Rows that a block of threads keeps.
+    pub fn rows(&self) -> usize {
+        WARPS * 16 * self.each
+    }
+}
+
+/// The tiles for heads of these widths; nothing for floats or widths that have none. Beside the sums of wide heads a mask's addresses have no
+/// registers.
+pub fn tiles(dtype: DType, (d, e): (usize, usize), masked: bool) -> Option<AllTiles> {
+    let is_16_bits = matches!(dtype, DType::F16 | DType::BF16);
+    let widest = if masked { WIDEST / 2 } else { WIDEST };
+    if !is_16_bits || d.max(e) > widest || d.min(e) == 0 {
+        return None;
+    }
+    // As the kernels' text says it.
+    let filled = |width: usize| width.next_multiple_of(16);
+    let (pd, pe) = (filled(d) + 8, filled(e) + 8);
+    // Sums of 32 rows of a warp stay in registers as long as heads are narrow and no mask is read.
+    let each = if filled(d.max(e)) <= 64 && !masked { 2 } else { 1 };
+    Some(AllTiles {
+        forward: Tiles::new(each, pd, pd + pe, 0)?,
+        of_queries: Tiles::new(each, pd + pe, pd + pe, 0)?,
+        of_keys: Tiles::new(1, pd + pe, pd + pe, NUMBERS)?,
+        parts: if filled(d) + filled(e) > 256 { 2 } else { 1 },
+    })
+}
+
+impl AllTiles {
+    /// The block of threads of a kernel.
+    pub fn block(&self, function: &str) -> Block {
+        let tiles = match function {
+            "of_queries" => self.of_queries,
+            "of_keys" => self.of_keys,
+            _ => self.forward,
+        };
+        Block { threads: 32 * WARPS as u32, shared: tiles.shared as u32 }
+    }
+}
