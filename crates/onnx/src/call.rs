@@ -38,11 +38,17 @@ impl<'m> Call<'_, 'm> {
 
     /// A tensor that it has to have.
     pub fn x(&self, at: usize) -> Result<Tensor> {
-        self.importer.weights.read(self.importer.model, self.raw(at)?)
+        self.read(self.raw(at)?)
+    }
+
+    /// A value that was handed on, as ops read it.
+    pub fn read(&self, tensor: Tensor) -> Result<Tensor> {
+        let Importer { model, weights, traced, .. } = self.importer;
+        weights.read(model, tensor, traced.as_ref())
     }
 
     /// The same, as it is in the file where it is a weight.
-    fn raw(&self, at: usize) -> Result<Tensor> {
+    pub fn raw(&self, at: usize) -> Result<Tensor> {
         match self.inputs.get(at) {
             Some(Value::Tensor(tensor)) => Ok(tensor.clone()),
             Some(Value::Sequence(_)) => Err(self.refuse(format!("input {at} is a sequence"))),
@@ -123,6 +129,10 @@ impl<'m> Call<'_, 'm> {
     /// A tensor whose numbers have to be known.
     pub fn known(&self, at: usize) -> Result<Tensor> {
         let tensor = self.raw(at)?;
+        let ahead = &self.importer.weights.ahead;
+        if let Some(made) = ahead.find(&tensor) {
+            return made.computed(ahead);
+        }
         match tensor.is_symbolic() {
             false => Ok(tensor),
             true => Err(self.importer.needs(Need::Numbers(self.node.inputs[at].clone()))),

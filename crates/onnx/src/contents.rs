@@ -27,6 +27,8 @@ pub struct ModelData {
     listener: OnceLock<Listener>,
     /// The last node that reads a value, by name; outputs are read behind the last. Whoever only looks at a model does not need it.
     last_use: OnceLock<HashMap<String, usize>>,
+    /// How often nodes read a name.
+    readers: OnceLock<HashMap<String, usize>>,
 }
 
 /// See [`Model::on_node`](crate::Model::on_node).
@@ -62,6 +64,25 @@ fn last_uses(graph: &GraphMessage) -> HashMap<String, usize> {
     last
 }
 
+/// How often nodes read each name, those of inner graphs too; that a graph gives it counts, and that its size is asked for does not.
+fn readers(graph: &GraphMessage) -> HashMap<String, usize> {
+    fn visit(graph: &GraphMessage, counts: &mut HashMap<String, usize>) {
+        let outputs = graph.outputs.iter().map(|output| &output.name);
+        let reading = graph.nodes.iter().filter(|node| !matches!(&*node.op, "Shape" | "Size"));
+        for name in reading.flat_map(|node| &node.inputs).chain(outputs) {
+            *counts.entry(name.clone()).or_default() += 1;
+        }
+        for attribute in graph.nodes.iter().flat_map(|node| &node.attributes) {
+            if let AttributeValue::Graph(inner) = &attribute.value {
+                visit(inner, counts);
+            }
+        }
+    }
+    let mut counts = HashMap::new();
+    visit(graph, &mut counts);
+    counts
+}
+
 impl ModelData {
     /// Of a file, with the places of initializers in the list, by name.
     pub fn new(
@@ -77,6 +98,7 @@ impl ModelData {
             trained: OnceLock::new(),
             listener: OnceLock::new(),
             last_use: OnceLock::new(),
+            readers: OnceLock::new(),
         }
     }
 
@@ -133,6 +155,12 @@ impl ModelData {
         let all = self.message.functions.iter();
         all.map(|function| &**function)
             .find(|function| function.name == op && function.domain == domain)
+    }
+
+    /// How often nodes read a name, anywhere in the graph.
+    pub fn readers(&self, name: &str) -> usize {
+        let readers = self.readers.get_or_init(|| readers(&self.message.graph));
+        readers.get(name).copied().unwrap_or(0)
     }
 
     /// Whether a node from there on, or the outputs, read a value.

@@ -11,7 +11,7 @@ use crate::message::{Location, StoredTensor, dtype_name, dtype_of};
 use crate::wire::{Span, bad_file, varints};
 
 /// Tensors of at most as many bytes are read when they are first needed: what has fewer than a page costs more in the file.
-const SMALL: u64 = 1 << 14;
+pub const SMALL: u64 = 1 << 14;
 
 /// The file of a model.
 #[derive(Debug)]

@@ -8,9 +8,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tonnage::{Error, ErrorKind, Result, Source, Tensor, bind};
 
+use crate::ahead::Traced;
 use crate::call::Call;
 use crate::contents::ModelData;
 use crate::layout::{Images, elementwise};
@@ -22,7 +24,7 @@ use crate::weights::Weights;
 use crate::wire::bad_file;
 
 /// Known inputs of at most as many elements are computed with at once.
-const FOLDED: usize = 1 << 12;
+pub const FOLDED: usize = 1 << 12;
 
 /// How deep functions, branches and bodies may call each other.
 const DEEPEST: usize = 32;
@@ -76,22 +78,30 @@ pub enum Need {
 /// Walks nodes.
 pub struct Importer<'m> {
     /// The model.
-    pub model: &'m ModelData,
+    pub model: &'m Arc<ModelData>,
     /// Where its weights are.
     pub weights: &'m Weights,
     /// How images lie.
     pub images: Images,
     /// Tables that are computed row by row.
     pub tables: Tables<'m>,
+    /// What is traced already of the read that it is a part of.
+    pub traced: Option<Traced>,
     need: RefCell<Option<Need>>,
     depth: Cell<usize>,
 }
 
 impl<'m> Importer<'m> {
     /// For a model.
-    pub fn new(model: &'m ModelData, weights: &'m Weights) -> Importer<'m> {
+    pub fn new(model: &'m Arc<ModelData>, weights: &'m Weights) -> Importer<'m> {
         let (images, need, depth) = (Images::default(), RefCell::default(), Cell::new(0));
-        Importer { model, weights, images, tables: Tables::default(), need, depth }
+        Importer { model, weights, images, tables: Tables::default(), traced: None, need, depth }
+    }
+
+    /// The same, as a part of a read for which some values are traced already.
+    pub fn within(mut self, traced: Traced) -> Importer<'m> {
+        self.traced = Some(traced);
+        self
     }
 
     /// Notes what a rule needs, and gives the error that ends it.
@@ -204,6 +214,10 @@ impl<'m> Importer<'m> {
             let what = format!("the op {}{dot}{} is not supported", node.domain, node.op);
             return Err(bad_file(&self.model.file.path, what, "use a model without it"));
         };
+        if let Some(made) = self.weights.ahead.stand_ins(&call, rule)? {
+            self.tables.note(&call, rule, &made);
+            return Ok(made);
+        }
         if bind::is_tracing() && call.is_foldable()? {
             return bind::outside_of_traces(|| rule(&call));
         }
@@ -288,7 +302,7 @@ impl Call<'_, '_> {
             && elements <= FOLDED
             && self.inputs.iter().all(Value::is_known);
         for tensor in tensors().filter(|_| known) {
-            if self.is_trained(tensor)? {
+            if self.is_trained(tensor)? || self.importer.weights.ahead.find(tensor).is_some() {
                 return Ok(false);
             }
         }

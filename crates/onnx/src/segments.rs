@@ -142,7 +142,7 @@ impl Segments {
         for node in &message.graph.nodes {
             importer.node(node, &scope, &message.opsets, &Vec::new())?;
         }
-        let made: Alive = scope.into_values().into_iter().collect();
+        let made = self.settled(scope)?;
         outputs.iter().map(|name| self.output(name, &made)).collect()
     }
 
@@ -184,6 +184,12 @@ impl Segments {
         Ok(alive)
     }
 
+    /// The values of a scope, all of them with numbers or traced.
+    fn settled(&self, scope: Scope) -> Result<Alive> {
+        let all = scope.into_values().into_iter();
+        all.map(|(name, value)| Ok((name, self.weights.settled(value)?))).collect()
+    }
+
     /// Runs one node op by op.
     fn alone(&self, at: usize, alive: Alive) -> Result<Alive> {
         let importer = Importer::new(&self.data, &self.weights);
@@ -191,7 +197,7 @@ impl Segments {
         alive.into_iter().for_each(|(name, value)| scope.set(&name, value));
         let message = &self.data.message;
         importer.node(&message.graph.nodes[at], &scope, &message.opsets, &Vec::new())?;
-        Ok(scope.into_values().into_iter().collect())
+        self.settled(scope)
     }
 
     /// The plan of the only segment.
@@ -392,11 +398,13 @@ impl Body {
         let (mut results, mut ending) = (Vec::new(), Ending { next, ..Ending::default() });
         let mut values: Vec<(String, Value)> = scope.into_values().into_iter().collect();
         values.sort_by(|a, b| a.0.cmp(&b.0));
+        values.retain(|(name, _)| self.data.is_live(name, next));
         for (name, value) in values {
             let is_argument = self.names.iter().any(|(own, _)| *own == name);
-            if is_argument || !self.data.is_live(&name, next) {
+            if is_argument {
                 continue;
             }
+            let value = self.weights.settled(value)?;
             if value.is_known() {
                 ending.constants.push((name, value));
                 continue;

@@ -6,13 +6,15 @@
 //! Decision: `docs/decisions/onnx-weights-are-variables.md`.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tonnage::{Result, Tensor, TensorType, Variable, bind};
 use tonnage_core::{Kind, Mark, Source};
 
+use crate::ahead::{Ahead, AllAhead, Traced};
 use crate::contents::ModelData;
 use crate::message::GraphMessage;
+use crate::value::Value;
 
 /// Where they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum Place {
 pub struct Weights {
     place: Place,
     variables: Mutex<HashMap<Form, Variable>>,
+    /// What is made of them alone, by nodes.
+    pub ahead: Arc<AllAhead>,
 }
 
 /// Which weights a variable is made of, by their identity, and how.
@@ -40,7 +44,7 @@ const AS_IS: &str = "";
 impl Weights {
     /// None is there yet.
     pub fn new(place: Place) -> Weights {
-        Weights { place, variables: Mutex::default() }
+        Weights { place, variables: Mutex::default(), ahead: Arc::default() }
     }
 
     /// Where they are.
@@ -49,11 +53,48 @@ impl Weights {
     }
 
     /// A tensor of a graph: where it is a weight that is in memory, the variable's value.
-    pub fn read(&self, data: &ModelData, tensor: Tensor) -> Result<Tensor> {
+    pub fn read(
+        &self,
+        data: &ModelData,
+        tensor: Tensor,
+        traced: Option<&Traced>,
+    ) -> Result<Tensor> {
+        if let Some(ahead) = self.ahead.find(&tensor) {
+            return self.stood_for(&tensor, &ahead, traced);
+        }
         match self.is_variable(data, &tensor)? {
             true => self.as_is(data, tensor)?.read(),
             false => Ok(tensor),
         }
+    }
+
+    /// A value that leaves the graph, or what is planned together: what a stand-in stands for.
+    pub fn settled(&self, value: Value) -> Result<Value> {
+        match value {
+            Value::Tensor(tensor) => Ok(Value::Tensor(match self.ahead.find(&tensor) {
+                Some(ahead) => self.stood_for(&tensor, &ahead, None)?,
+                None => tensor,
+            })),
+            other => Ok(other),
+        }
+    }
+
+    fn stood_for(
+        &self,
+        stand_in: &Tensor,
+        ahead: &Arc<Ahead>,
+        traced: Option<&Traced>,
+    ) -> Result<Tensor> {
+        if ahead.is_kept() {
+            return self.kept(stand_in, ahead).read();
+        }
+        let (traced, id) = (traced.cloned().unwrap_or_default(), bind::identity(stand_in));
+        if let Some(made) = traced.borrow().get(&id) {
+            return Ok(made.clone());
+        }
+        let made = ahead.traced(self, traced.clone())?;
+        traced.borrow_mut().insert(id, made.clone());
+        Ok(made)
     }
 
     /// Whether a tensor of a graph is a weight that is a variable.
@@ -75,12 +116,19 @@ impl Weights {
         ty: TensorType,
         make: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Result<Option<Tensor>> {
-        let names = of.iter().map(|tensor| data.name_of(tensor)).collect::<Option<Vec<_>>>();
+        let named = |tensor| match self.ahead.find(tensor) {
+            Some(ahead) => Some(ahead.name().to_string()),
+            None => data.name_of(tensor),
+        };
+        let names = of.iter().map(named).collect::<Option<Vec<_>>>();
         let (Place::Memory, Some(names)) = (self.place, names) else { return Ok(None) };
         let form = (of.iter().map(bind::identity).collect(), how);
         let (name, of) = (format!("{how} of {}", names.join(", ")), of.to_vec());
         // Whole tensors are read in the order of the file, then laid out.
-        let first = move || Variable::computed(&name, ty, false, move || make(&in_memory(&of)?));
+        let ahead = self.ahead.clone();
+        let first = move || {
+            Variable::computed(&name, ty, false, move || make(&in_memory(&ahead, &of)?))
+        };
         self.variable(form, first).read().map(Some)
     }
 
@@ -91,6 +139,14 @@ impl Weights {
         let form = (vec![bind::identity(&tensor)], AS_IS);
         let (ty, first) = (tensor.ty(), move || Ok(tensor.clone()));
         Ok(self.variable(form, || Variable::computed(&name, ty, trained, first)))
+    }
+
+    /// The variable that holds what a stand-in stands for.
+    fn kept(&self, stand_in: &Tensor, ahead: &Arc<Ahead>) -> Variable {
+        let form = (vec![bind::identity(stand_in)], AS_IS);
+        let (all, own) = (self.ahead.clone(), ahead.clone());
+        let first = move || own.computed(&all);
+        self.variable(form, || Variable::computed(ahead.name(), stand_in.ty(), false, first))
     }
 
     fn variable(&self, form: Form, first: impl FnOnce() -> Variable) -> Variable {
@@ -117,11 +173,17 @@ impl Weights {
 }
 
 /// The same tensors in memory.
-fn in_memory(tensors: &[Tensor]) -> Result<Vec<Tensor>> {
+fn in_memory(ahead: &AllAhead, tensors: &[Tensor]) -> Result<Vec<Tensor>> {
     let mark = Mark { source: Source::here(), kind: Kind::Variable };
-    let read = |tensor: &Tensor| match tensor.is_recipe() {
-        true => Ok(bind::tensor(bind::array(tensor, "onnx")?.copied(mark, "onnx")?)),
-        false => Ok(tensor.clone()),
+    let read = |tensor: &Tensor| {
+        let tensor = match ahead.find(tensor) {
+            Some(made) => made.computed(ahead)?,
+            None => tensor.clone(),
+        };
+        match tensor.is_recipe() {
+            true => Ok(bind::tensor(bind::array(&tensor, "onnx")?.copied(mark, "onnx")?)),
+            false => Ok(tensor),
+        }
     };
     tensors.iter().map(read).collect()
 }

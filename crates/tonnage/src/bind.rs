@@ -71,6 +71,23 @@ pub fn outside_of_traces<R>(f: impl FnOnce() -> R) -> R {
     trace::outside(f)
 }
 
+/// Runs `f` with arguments of those types in a trace of its own that is thrown away: for the types of what ops make.
+///
+/// # Errors
+/// Those of `f`.
+#[track_caller]
+pub fn traced_apart(
+    types: impl IntoIterator<Item = TensorType>,
+    f: impl FnOnce(Vec<Tensor>) -> Result<()>,
+) -> Result<()> {
+    let source = Source::here();
+    trace::outside(|| {
+        let trace = trace::Trace::begin(source);
+        let arguments = types.into_iter().map(|ty| trace.argument(ty)).collect();
+        trace.within(|| f(arguments))
+    })
+}
+
 /// Until it is dropped nothing is traced on this thread: [`outside_of_traces`] for what begins and ends in two calls.
 /// Drop them in the opposite order of their making.
 pub struct Outside(Vec<trace::Trace>);

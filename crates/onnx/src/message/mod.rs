@@ -41,7 +41,7 @@ pub struct GraphMessage {
 }
 
 /// One op.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct NodeMessage {
     /// What it reads, by name; an empty name is left out.
     pub inputs: Vec<String>,
@@ -58,7 +58,7 @@ pub struct NodeMessage {
 }
 
 /// An attribute of a node.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct AttributeMessage {
     /// Its name.
     pub name: String,
@@ -69,7 +69,7 @@ pub struct AttributeMessage {
 }
 
 /// What an attribute holds.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 #[allow(missing_docs, reason = "the names say it all")]
 pub enum AttributeValue {
     /// Nothing that is known.

@@ -59,7 +59,7 @@ fn looped(c: &Call) -> Result<Vec<Value>> {
         let count = state.len();
         state = made.by_ref().take(count).collect();
         for (all, value) in collected.iter_mut().zip(made) {
-            all.push(value.tensor()?);
+            all.push(c.read(value.tensor()?)?);
         }
         iteration += 1;
         runs = iteration >= most || holds(c, &condition)?;
@@ -145,7 +145,7 @@ fn iterate(c: &Call, state: Vec<Tensor>, xs: &[Tensor], ways: &Ways) -> Result<V
         let mut made = c.importer.graph(body, inputs, c)?.into_iter();
         state = made.by_ref().take(count).collect();
         for (all, value) in collected.iter_mut().zip(made) {
-            all.push(value.tensor()?);
+            all.push(c.read(value.tensor()?)?);
         }
     }
     let mut made = state.into_iter().map(Value::tensor).collect::<Result<Vec<_>>>()?;

@@ -10,15 +10,15 @@ use crate::value::Value;
 pub fn find(op: &str) -> Option<Rule> {
     Some(match op {
         "Gather" => |c| {
-            let (x, axis) = (c.x(0)?, c.int("axis", 0)?);
-            let axis = c.axis(axis, x.rank())?;
-            let places = from_front(&c.x(1)?, c.sizes(&x)?[axis])?;
+            let (table, axis) = (c.raw(0)?, c.int("axis", 0)?);
+            let axis = c.axis(axis, table.rank())?;
+            let places = from_front(&c.x(1)?, c.sizes(&table)?[axis])?;
             if axis == 0
-                && let Some(rows) = c.importer.tables.rows(c, &x, &places)?
+                && let Some(rows) = c.importer.tables.rows(c, &table, &places)?
             {
                 return one(rows);
             }
-            one(x.gather(&places, axis as i64)?)
+            one(c.read(table)?.gather(&places, axis as i64)?)
         },
         "GatherElements" => |c| {
             let (x, indices) = (c.x(0)?, c.x(1)?);
