@@ -20,7 +20,7 @@ use tonnage_core::shape::Sizes;
 use crate::file_reads::split_file_reads;
 use crate::plan::{At, BufferId, Placed, Plan, Run, StepMemory, Streamed};
 use crate::target::SharedTarget;
-use crate::{kernel, order, region, tile, transfer, view};
+use crate::{kernel, network, order, region, tile, transfer, view};
 
 mod buffers;
 mod close;
@@ -37,7 +37,7 @@ use close::Outline;
 use file_values::FileValues;
 use liveness::Liveness;
 use places::Places;
-pub(crate) use places::store;
+pub(crate) use places::{StorageKey, store};
 pub(crate) use spec::most;
 pub use spec::{InputSpec, PlanOptions};
 use steps::Steps;
@@ -56,7 +56,7 @@ pub(crate) fn plan_in_order(
     homes: &[Option<usize>],
     options: PlanOptions,
 ) -> Result<Plan> {
-    let graph = &split_file_reads(graph, inputs);
+    let graph = &beside_lanes(graph, inputs, &options);
     Planner::placed(graph, inputs, homes, options)?.finish()
 }
 
@@ -66,8 +66,17 @@ pub(crate) fn outline(
     inputs: &[InputSpec],
     options: PlanOptions,
 ) -> Result<Outline> {
-    let graph = &split_file_reads(graph, inputs);
+    let graph = &beside_lanes(graph, inputs, &options);
     Planner::placed(graph, inputs, &[], options)?.outline()
+}
+
+/// The graph with reads from files apart from what reads them, and with what waits for other ranks moved behind what does not. A region has no lane.
+fn beside_lanes(graph: &Arc<Graph>, inputs: &[InputSpec], options: &PlanOptions) -> Arc<Graph> {
+    let graph = split_file_reads(graph, inputs);
+    match options.outputs_given {
+        true => graph,
+        false => network::ordered(&graph, inputs, &*options.target, options.ahead),
+    }
 }
 
 /// A plan in the making: walks the nodes, and keeps its parts in step.

@@ -74,12 +74,14 @@ pub struct PlanOptions {
     pub target: SharedTarget,
     /// Whether the caller gives the bytes of the outputs, as for a region.
     pub outputs_given: bool,
+    /// What may be taken more at the peak so that blocks of ranks are gathered before they are needed.
+    pub ahead: Bytes,
 }
 
 impl PlanOptions {
     /// A whole program for that device.
     pub fn new(target: SharedTarget) -> PlanOptions {
-        PlanOptions { target, outputs_given: false }
+        PlanOptions { target, outputs_given: false, ahead: Bytes::ZERO }
     }
 }
 

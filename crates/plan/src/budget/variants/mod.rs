@@ -14,6 +14,7 @@ mod loop_residuals;
 
 use std::sync::Arc;
 
+use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
@@ -97,6 +98,8 @@ pub struct FrontierPoint {
     pub seconds: f64,
     /// The most that lives in the arena, about.
     pub peak: u64,
+    /// What it may take more so that blocks of ranks are gathered before they are needed.
+    pub ahead: Bytes,
 }
 
 impl Priced for FrontierPoint {
@@ -147,6 +150,7 @@ impl Variant {
             within: Vec::new(),
             seconds: self.seconds + sketch.seconds,
             peak: sketch.peak.bytes,
+            ahead: Bytes::ZERO,
         }
     }
 

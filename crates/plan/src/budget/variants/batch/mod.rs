@@ -105,6 +105,7 @@ fn variant(
     for sketch in sketches {
         variant.pressure.nodes[node].scratch = sketch.peak.bytes + drawn;
         points.push(FrontierPoint {
+            ahead: tonnage_core::Bytes::ZERO,
             runs: runs.clone(),
             seconds: variant.seconds + pieces as f64 * sketch.seconds,
             peak: variant.pressure.peak(&order).bytes,
