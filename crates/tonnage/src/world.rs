@@ -83,14 +83,24 @@ pub(crate) fn among<R>(world: &World, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// What each of the ranks that run this has here, in rank order; of one process what it has.
-pub(crate) fn of_replicas(own: Tensor) -> Result<Vec<Tensor>> {
-    let Some(world) = replicas() else { return Ok(vec![own]) };
-    let shape: Vec<i64> = own.ty().shape.sizes().unwrap_or_default().iter().map(|n| *n as i64).collect();
-    let row: Vec<i64> = [&[1], &shape[..]].concat();
-    let all = own.reshape(row)?.all_gather(&world)?;
-    let of = |rank: i64| all.slice(&[(rank..rank + 1).into()])?.reshape(shape.clone());
-    (0..world.size() as i64).map(of).collect()
+/// A running mean in which the old has a share of `momentum`, after the batch of each of the ranks that run this, one after another in rank order: what one process
+/// comes to that sees them all.
+pub(crate) fn running_mean(old: Tensor, own: Tensor, momentum: f64) -> Result<Tensor> {
+    /// Ranks up to which each batch is a step of its own.
+    const FEW: usize = 64;
+    let follow = |old: Tensor, new: Tensor| new.sub(&old)?.fma(1.0 - momentum, &old);
+    let Some(world) = replicas() else { return follow(old, own) };
+    let (ranks, length) = (world.size(), own.ty().shape.elements().known().unwrap_or(0));
+    let all = own.reshape([1, length])?.all_gather(&world)?;
+    if ranks <= FEW {
+        let of = |rank: usize| all.slice(&[(rank as i64..rank as i64 + 1).into()])?.reshape([length]);
+        return (0..ranks).try_fold(old, |old, rank| follow(old, of(rank)?));
+    }
+    // The same in one sum.
+    let share = |rank: usize| (1.0 - momentum) * momentum.powi((ranks - 1 - rank) as i32);
+    let shares = make::tensor((0..ranks).map(share).collect::<Vec<f64>>())?.cast(own.dtype())?;
+    let new = shares.reshape([1, ranks])?.matmul(&all)?.reshape([length])?;
+    old.mul(momentum.powi(ranks as i32))?.add(&new)
 }
 
 /// What rank 0 has, on all ranks, for the first value of a variable. A recipe that is the same on all ranks stays one, and takes nothing.

@@ -89,7 +89,7 @@ pub fn join() -> Result<World> {
         1 => Bytes::ZERO,
         _ => resident().saturating_sub(before),
     };
-    joined.insert((world.clone(), taken));
+    *joined = Some((world.clone(), taken));
     Ok(world)
 }
 

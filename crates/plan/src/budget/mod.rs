@@ -150,7 +150,7 @@ impl Frontier {
             plans: Mutex::new(vec![Planned::default(); points.len()]),
             points,
         };
-        if network::has_transfers(&frontier.variants[0].graph) {
+        if network::has_lane(&frontier.variants[0].graph, &*frontier.options.target) {
             frontier.add_lane()?;
         }
         if uses_files(&frontier.variants[0].graph, inputs) {
@@ -170,7 +170,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// Takes off what the network lane hides, and adds points that hide more of it because blocks are gathered ahead, in more memory.
+    /// Takes off what the network lane hides, and adds points that hide more of it, since transfers begin earlier or end later, in more memory.
     fn add_lane(&mut self) -> Result<()> {
         for point in 0..self.points.len() {
             let graph = self.graph(point)?;
@@ -178,8 +178,8 @@ impl Frontier {
                 let options = PlanOptions { ahead, ..self.options.clone() };
                 Ok(outline(&graph, &self.inputs, options)?.hidden)
             };
-            let (own, room) = (hidden(Bytes::ZERO)?, network::room_ahead(&graph));
-            let more = if room.is_zero() { own } else { hidden(room)? };
+            let room = network::room_ahead(&graph, &*self.options.target);
+            let (own, more) = (hidden(Bytes::ZERO)?, hidden(room)?);
             let (variant, known) = &mut self.points[point];
             let mut ahead = FrontierPoint { ahead: room, ..known.clone() };
             known.seconds -= own;

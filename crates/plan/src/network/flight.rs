@@ -1,9 +1,10 @@
 //! Which steps run on the network lane, and which step awaits each.
 //!
 //! The invariant: from the step that begins a transfer to the one that awaits it no step touches what the transfer writes, or writes what it reads; those
-//! bytes and its bucket live as long, and the most that lives at once is not more for it.
+//! bytes and its bucket live as long, and no more lives at once than is allowed.
 
 use smallvec::SmallVec;
+use tonnage_core::Bytes;
 use tonnage_core::graph::Graph;
 
 use super::{is_barrier, is_transfer};
@@ -59,24 +60,21 @@ impl Touched {
     }
 }
 
-/// The transfers of steps that run beside others.
+/// The transfers of steps that run beside others, as long as no more than `most` lives at once.
 pub(crate) fn find(
     graph: &Graph,
     places: &[Option<Placed>],
     steps: &[Step],
     buffers: &[BufferPlan],
+    most: Bytes,
 ) -> Flights {
     let mut flights = Flights::new();
     let begins = |step: &Step| {
         let node = graph.nodes.get(step.node);
         matches!(step.run, Run::Kernel(Some(_))) && node.is_some_and(|n| is_transfer(graph, n))
     };
-    if !steps.iter().any(begins) {
-        return flights;
-    }
     let touched: Vec<Touched> = steps.iter().map(|step| Touched::of(step, places)).collect();
     let mut live = lives(steps.len(), buffers);
-    let most = live.iter().copied().max().unwrap_or(0);
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| begins(step)) {
         let mut held: SmallVec<[BufferId; 4]> = step.scratch.into_iter().collect();
         for key in touched[at].reads.iter().chain(&touched[at].writes) {
@@ -94,7 +92,7 @@ pub(crate) fn find(
         let mut awaited = at + 1;
         while awaited < steps.len() && !ends_step(awaited) {
             let more: u64 = held.iter().map(|b| &buffers[b.0]).map(|b| after(b, awaited)).sum();
-            if live[awaited] + more > most {
+            if live[awaited] + more > most.get() {
                 break;
             }
             live[awaited] += more;

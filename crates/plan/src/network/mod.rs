@@ -5,7 +5,7 @@
 //! each.
 //!
 //! Where nodes go depends on the graph and on bytes, never on how fast this machine is: ranks differ in that, and their transfers have to stand in one order.
-//! The peak does not rise for it, unless the plan is one that is given room for blocks ahead.
+//! A plan without a budget has room for the largest transfer beside its peak. Of a budget's points each is there with that room and without.
 //!
 //! Decision: `docs/decisions/network-lane.md`.
 
@@ -18,6 +18,8 @@ pub(crate) use order::{ordered, room_ahead};
 use tonnage_core::graph::{Graph, Node};
 use tonnage_ops::world::buckets::world;
 
+use crate::target::Target;
+
 /// Whether a node moves bytes to other ranks, or from them.
 fn is_transfer(graph: &Graph, node: &Node) -> bool {
     node.regions.is_empty()
@@ -25,9 +27,9 @@ fn is_transfer(graph: &Graph, node: &Node) -> bool {
         && graph.with_call(node, |call| (node.op.cost)(call)).messages > 0
 }
 
-/// Whether a graph has nodes that move bytes between ranks.
-pub(crate) fn has_transfers(graph: &Graph) -> bool {
-    graph.nodes.iter().any(|node| is_transfer(graph, node))
+/// Whether a graph has nodes that move bytes between ranks, and a device runs them beside others.
+pub(crate) fn has_lane(graph: &Graph, target: &dyn Target) -> bool {
+    target.has_network_lane() && graph.nodes.iter().any(|node| is_transfer(graph, node))
 }
 
 /// Whether everything that is on its way has to arrive before a node: it moves bytes itself where no plan sees them, or may.

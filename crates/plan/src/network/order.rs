@@ -23,9 +23,6 @@ pub(crate) fn ordered(
     ahead: Bytes,
 ) -> Arc<Graph> {
     let transfers: Vec<bool> = graph.nodes.iter().map(|node| is_transfer(graph, node)).collect();
-    if !target.has_network_lane() || !transfers.contains(&true) {
-        return graph.clone();
-    }
     let lane = LaneOrder {
         graph,
         pressure: Pressure::of(graph, inputs, target),
@@ -46,11 +43,15 @@ pub(crate) fn ordered(
     }
 }
 
-/// What the largest tensor takes that is gathered of blocks: room in which each can be gathered while the one before it is in use.
-pub(crate) fn room_ahead(graph: &Graph) -> Bytes {
-    let gathers = graph.nodes.iter().filter(|node| !node.has_effect() && is_transfer(graph, node));
-    let bytes = gathers.filter_map(|node| graph.ty(node.outputs[0]).bytes(node.op.name).ok());
-    bytes.map(Bytes::rounded).max().unwrap_or(Bytes::ZERO)
+/// What the largest transfer takes with its bucket: room in which each can be on its way while the one before it is in use.
+pub(crate) fn room_ahead(graph: &Graph, target: &dyn Target) -> Bytes {
+    let transfers = graph.nodes.iter().filter(|node| is_transfer(graph, node));
+    let bytes = transfers.map(|node| {
+        let made = graph.ty(node.outputs[0]).bytes(node.op.name).unwrap_or(Bytes::ZERO);
+        let bucket = graph.with_call(node, |call| target.scratch(node.op, call, &[]));
+        made.rounded() + bucket.rounded()
+    });
+    bytes.max().filter(|_| target.has_network_lane()).unwrap_or(Bytes::ZERO)
 }
 
 /// What is known of the nodes.
@@ -150,8 +151,8 @@ struct LaneRun<'r, 'g> {
     left: Vec<u32>,
     /// What each root holds.
     holds: Vec<u64>,
-    /// Roots that a transfer fills, or brings away, and that nobody has awaited.
-    in_flight: Vec<bool>,
+    /// Of each root that a transfer makes, and that nobody has awaited, the bucket that lives as long.
+    in_flight: Vec<Option<u64>>,
     live: u64,
 }
 
@@ -162,7 +163,7 @@ impl<'r, 'g> LaneRun<'r, 'g> {
         for needs in &of.pressure.nodes {
             needs.reads.iter().chain(&needs.makes).for_each(|root| left[*root as usize] += 1);
         }
-        let (made, in_flight) = (Vec::with_capacity(count), vec![false; roots]);
+        let (made, in_flight) = (Vec::with_capacity(count), vec![None; roots]);
         LaneRun { of, made, left, holds: vec![0; roots], in_flight, live: 0 }
     }
 
@@ -182,7 +183,7 @@ impl<'r, 'g> LaneRun<'r, 'g> {
     /// Whether a node reads or writes what is on its way.
     fn touches_flight(&self, n: u32) -> bool {
         let needs = &self.of.pressure.nodes[n as usize];
-        needs.reads.iter().any(|root| self.in_flight[*root as usize])
+        needs.reads.iter().any(|root| self.in_flight[*root as usize].is_some())
     }
 
     fn node(&mut self, n: u32) {
@@ -200,13 +201,16 @@ impl<'r, 'g> LaneRun<'r, 'g> {
         }
         for root in needs.reads.iter().chain(&needs.makes).map(|root| *root as usize) {
             self.left[root] -= 1;
-            self.in_flight[root] = false;
+            self.live -= self.in_flight[root].take().unwrap_or(0);
             if self.left[root] == 0 && !pressure.stays[root] {
                 self.live -= std::mem::take(&mut self.holds[root]);
             }
         }
         if self.of.transfers[n as usize] {
-            needs.makes.iter().for_each(|root| self.in_flight[*root as usize] = true);
+            for root in &needs.makes {
+                self.in_flight[*root as usize] = Some(needs.scratch);
+                self.live += needs.scratch;
+            }
         }
         self.made.push(n);
     }

@@ -37,11 +37,9 @@ impl Planner<'_> {
 
     /// Which transfers run on the network lane: what they hold lives until they are awaited.
     fn find_flights(&mut self) {
-        if self.options.outputs_given || !self.options.target.has_network_lane() {
-            return;
-        }
+        let Some(most) = self.most_beside_network else { return };
         let (places, buffers) = (self.places.all(), self.buffers.all());
-        for flight in network::find_flights(self.graph, places, self.steps.all(), buffers) {
+        for flight in network::find_flights(self.graph, places, self.steps.all(), buffers, most) {
             for buffer in &flight.buffers {
                 self.buffers.extend_to(*buffer, flight.awaited - 1);
             }
@@ -96,6 +94,12 @@ impl Planner<'_> {
             calls_host: self.graph.nodes.iter().any(Node::calls_host),
             fitted: None,
         })
+    }
+
+    /// What lives in the arena at once, at most, where transfers run as steps.
+    pub(super) fn bound(mut self) -> Result<Bytes> {
+        self.place_outputs()?;
+        self.buffers.bound()
     }
 
     /// What the plan takes at least, and does with files.

@@ -78,11 +78,8 @@ impl Layer for BatchNorm {
         let made = x.batch_norm(&scale, &bias, self.epsilon)?;
         for (variable, new) in [(mean, made.mean), (variance, made.variance)] {
             // The batches of all ranks one after another, as one process sees them: ranks keep the same means.
-            let mut next = variable.read()?;
-            for new in world::of_replicas(new.stop_gradient()?)? {
-                next = new.sub(&next)?.fma(1.0 - self.momentum, &next)?;
-            }
-            variable.assign(&next)?;
+            let new = new.stop_gradient()?;
+            variable.assign(&world::running_mean(variable.read()?, new, self.momentum)?)?;
         }
         Ok(made.output)
     }

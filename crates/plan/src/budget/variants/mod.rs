@@ -98,7 +98,7 @@ pub struct FrontierPoint {
     pub seconds: f64,
     /// The most that lives in the arena, about.
     pub peak: u64,
-    /// What it may take more so that blocks of ranks are gathered before they are needed.
+    /// What it may take more so that kernels hide transfers between ranks.
     pub ahead: Bytes,
 }
 
