@@ -39,6 +39,12 @@ def several():
     return held[-1].world if held and held[-1].world.size > 1 else None
 
 
+def joined():
+    """The same where they are there, and not on paper alone."""
+    held = stack()
+    return several() if held and not held[-1].is_on_paper else None
+
+
 def join(world):
     """Says that this process is a rank of a job."""
     _job[:] = [world] if world.size > 1 else []
@@ -47,6 +53,11 @@ def join(world):
 def writes(path):
     """Whether this process is the one that writes a file: of the ranks that name the same one, the lowest. All ranks ask."""
     return not _job or _job[0].is_first(os.path.abspath(path))
+
+
+def gathered(variables):
+    """Values of variables in their order: all ranks call this, and read those together that they hold in blocks."""
+    return [variable.read_value() if variable.in_blocks else variable for variable in variables]
 
 
 def wait():

@@ -45,7 +45,7 @@ class Variable(_t.Variable):
         graph = deferred_graph()
         if graph is not None:
             name = graph.unique_name(name)
-        ranks = _replicas.several()
+        ranks = _replicas.joined()
         if ranks is not None and initial_value is not None and not _t.is_symbolic():
             initial_value = ranks.first_value(_t.to_tensor(initial_value, dtype, None))
         if initial_value is None:

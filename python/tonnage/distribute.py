@@ -159,8 +159,23 @@ class Strategy:
     def __init__(self):
         self.world = _t.World.alone()
         self.extended = StrategyExtended(self)
+        self.seen = {}  # optimizers that made a step, each with its variables, and whether their gradients are whole tensors
 
-    cluster_resolver = None
+    cluster_resolver, is_on_paper = None, False
+
+    sharding = "replicas"
+    """What ranks hold in blocks: ``"replicas"`` (nothing), ``"state"`` of optimizers, ``"gradients"`` too, ``"weights"`` too."""
+
+    def shard(self, step, *specs, sharding=None, budget=None):
+        """Lets ranks hold blocks of what ``step`` trains, before it is called first: as ``sharding`` says, or the quickest that fits a budget in bytes. No bit
+        of the results changes. ``step`` is what :meth:`run` calls, and ``specs`` its arguments or their types; gives the plan of it, one of
+        :func:`tf.memory.plan_ranks`.
+
+        Reading a variable that ranks hold in blocks is an operation of all of them; ``tf.train.Checkpoint`` is one.
+        """
+        from ._sharding import shard
+
+        return shard(self, step, specs, sharding, budget)
 
     @property
     def num_replicas_in_sync(self):

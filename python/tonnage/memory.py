@@ -30,6 +30,12 @@ def _step(f, specs):
     return _as_function(f), specs
 
 
+def _step_around(f, specs, around):
+    """The same, of what ``around`` makes of the callable."""
+    step, given = _step(f, specs)
+    return _function(around(step.python_function)), given
+
+
 def plan(f, *specs, **kwargs):
     """What a call of a function with such arguments would take: order, addresses, peak. Runs nothing.
 
@@ -41,6 +47,25 @@ def plan(f, *specs, **kwargs):
     """
     f, specs = _step(f, specs)
     return f.plan(*specs, **kwargs)
+
+
+def plan_ranks(step, *specs, ranks):
+    """What a step of training would take of each of so many ranks, which need not be there: a plan for every way to share it, from ``"replicas"`` on, with
+    memory, traffic and time. ``step`` is what ``strategy.run`` calls, with arguments or their types. Runs nothing.
+
+    >>> weight, adam = tf.Variable(tf.zeros([1000])), tf.keras.optimizers.Adam()
+    >>> def step(x):
+    ...     with tf.GradientTape() as tape:
+    ...         loss = tf.reduce_mean(x * weight)
+    ...     adam.apply_gradients([(tape.gradient(loss, weight), weight)])
+    >>> [plan.sharding for plan in tf.memory.plan_ranks(step, tf.TensorSpec([8, 1000]), ranks=100)]
+    ['replicas', 'state', 'gradients', 'weights']
+    """
+    from ._sharding import plans
+
+    if not isinstance(ranks, int) or ranks < 1:
+        raise ValueError(f"tf.memory.plan_ranks: {ranks!r} ranks, where at least 1 is needed")
+    return plans(step, specs, _t.World.on_paper(ranks))[0]
 
 
 def explain(f, *specs, **kwargs):

@@ -73,6 +73,10 @@ impl Target for CpuTarget {
         tile::LIMITS
     }
 
+    fn has_network_lane(&self) -> bool {
+        true
+    }
+
     fn block(&self, bytes: Bytes) -> Bytes {
         bytes.rounded()
     }

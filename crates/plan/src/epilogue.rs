@@ -20,6 +20,10 @@ pub(crate) fn join(
 ) {
     let mut kernel = None;
     for at in 0..steps.len() {
+        // A kernel does not wait for what the step that finishes it waits for.
+        if !steps[at].awaits.is_empty() {
+            kernel = None;
+        }
         match &steps[at].run {
             Run::Nothing if !steps[at].dynamic => {}
             Run::Kernel(_) => {

@@ -106,6 +106,8 @@ pub struct StepLine {
     pub staging: Option<Bytes>,
     /// What it keeps busy.
     pub lane: Lane,
+    /// Steps on the network lane that it awaits.
+    pub awaits: Vec<usize>,
     /// Bytes that live in the arena while it runs.
     pub live: Bytes,
     /// The user's line.
@@ -274,6 +276,7 @@ impl Plan {
             },
             staging: step.staging,
             lane: step.lane(self.target.spill_space()),
+            awaits: step.awaits.to_vec(),
             live: step.live,
             source: node.map(|n| n.source),
             layer: node.and_then(|n| n.source.layer()),

@@ -7,7 +7,7 @@
 //! its own), and puts the plan together, or tells what it takes at least; `view` plans views and descriptions,
 //! `tile` what is elementwise, `kernel` kernels, `files` what goes to files; `region` plans branches, and `looping`
 //! loops, with `rows` for what each iteration sees of an input, `copy` for what loops start from, and [`schedule`]
-//! for what their gradients checkpoint; `transfer` what is spilled and brought back, `staging` what a device's steps take of host memory; `arena` packs the buffers
+//! for what their gradients checkpoint; `transfer` what is spilled and brought back, `network` what goes between ranks beside the kernels, `staging` what a device's steps take of host memory; `arena` packs the buffers
 //! by [`offsets`]; [`Plan`] is the result, `loops` its loops, and `explain` says it as data, `saved` what is saved
 //! for the backward pass, `suggest` what could be changed and what that would save. `budget` plans the same graph
 //! in less memory for more time.
@@ -26,6 +26,7 @@ mod loop_checkpoints;
 mod looping;
 mod loops;
 mod lower;
+mod network;
 pub mod offsets;
 mod order;
 mod place;

@@ -72,6 +72,8 @@ pub enum Lane {
     Copies,
     /// The spill file.
     Disk,
+    /// What is between ranks.
+    Network,
 }
 
 /// A buffer of the arena, or of what is spilled.
@@ -322,6 +324,10 @@ pub struct Step {
     pub epilogue: Option<usize>,
     /// Inputs that its kernel reads from files as it goes.
     pub streamed: Streamed,
+    /// Whether it runs on the network lane, beside the steps behind it, until one awaits it or the call ends.
+    pub in_flight: bool,
+    /// Steps on the network lane that have ended before this one does anything.
+    pub awaits: SmallVec<[usize; 1]>,
 }
 
 /// Inputs that stay recipes.
@@ -333,6 +339,7 @@ impl Step {
         match (&self.run, spills_to) {
             (Run::Transfer(Transfer::Write | Transfer::Read), Space::Disk) => Lane::Disk,
             (Run::Transfer(Transfer::Write | Transfer::Read), _) => Lane::Copies,
+            _ if self.in_flight => Lane::Network,
             _ => Lane::Compute,
         }
     }

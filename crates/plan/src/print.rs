@@ -8,7 +8,7 @@ use tonnage_core::Bytes;
 
 use crate::budget::{Fitted, Segment};
 use crate::explain::{Explanation, LoopGradLine, Share, SourceShare, StepLine};
-use crate::plan::{Plan, Refusal, StepMemory};
+use crate::plan::{Lane, Plan, Refusal, StepMemory};
 
 /// Steps that are printed around the peak, and at each end, of a plan that is too long.
 const AROUND: usize = 16;
@@ -244,7 +244,15 @@ impl fmt::Display for StepLine {
         let memory = self.memory_name();
         let bytes = self.bytes.to_string();
         let live = self.live.to_string();
-        write!(f, "{op:<18} {memory:<10} {bytes:>10} {live:>10}  {}", tail(&source, 20))
+        write!(f, "{op:<18} {memory:<10} {bytes:>10} {live:>10}  {}", tail(&source, 20))?;
+        if self.lane == Lane::Network {
+            f.write_str(", begins")?;
+        }
+        if !self.awaits.is_empty() {
+            let steps: Vec<String> = self.awaits.iter().map(usize::to_string).collect();
+            write!(f, ", awaits {}", steps.join(" "))?;
+        }
+        Ok(())
     }
 }
 

@@ -41,6 +41,11 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// Where values wait that a plan spills: in a file, or of a device in host memory.
     fn spill_space(&self) -> Space;
 
+    /// Whether transfers to other ranks run beside its kernels.
+    fn has_network_lane(&self) -> bool {
+        false
+    }
+
     /// Workspace in host memory of one call of an op that a device leaves to the host, because it has no kernel for it; `None` where
     /// it runs the op itself. `layouts` are those of the inputs, in their order, as far as they lie in memory.
     fn host_scratch(&self, op: &OpDef, call: &Call, layouts: &[&Layout]) -> Option<Bytes>;

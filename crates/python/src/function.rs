@@ -71,6 +71,12 @@ pub fn bytes(given: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     Bytes::from_str(&text).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
+/// The same for what is written in Python.
+#[pyfunction]
+pub fn byte_count(given: &Bound<'_, PyAny>) -> PyResult<u64> {
+    Ok(bytes(given)?.get())
+}
+
 /// What runs when it is traced: the callable, with symbols for tensors.
 fn body(callable: Callable) -> Body {
     Box::new(move |arguments: Nest| {

@@ -97,6 +97,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         variable::with_variables_as,
         variable::in_name_scope,
         variable::forget_variables,
+        function::byte_count,
         function::run_functions_eagerly,
         control::while_loop,
         control::scan,

@@ -43,6 +43,18 @@ impl PyPlan {
         self.0.obtains().get()
     }
 
+    /// What a call sends to other ranks, in bytes.
+    #[getter]
+    fn sent(&self) -> u64 {
+        self.0.sent().get()
+    }
+
+    /// Seconds that a call is expected to take, by the figures of this machine.
+    #[getter]
+    fn seconds(&self) -> f64 {
+        self.0.seconds(&tonnage::machine())
+    }
+
     /// What it writes to a file, in bytes.
     #[getter]
     fn spilled(&self) -> u64 {

@@ -10,11 +10,13 @@ use tonnage::optim::{
     Adadelta, Adafactor, Adagrad, Adam, Adam8Bit, Adamax, Ftrl, Lion, LossScale, Nadam, Optimizer,
     RmsProp, Sgd,
 };
+use tonnage::train::Sharding;
 use tonnage::{Gradient, Tensor, Variable, bind};
 
 use crate::run::{MUCH, eagerly, run, run_attached};
 use crate::tensor::{PyTensor, sugar};
 use crate::variable::PyVariable;
+use crate::world::PyWorld;
 
 /// An optimizer of a rule.
 #[pyclass(frozen, name = "Optimizer", module = "tonnage")]
@@ -167,6 +169,49 @@ impl PyOptimizer {
         run(py, MUCH, || self.optimizer.apply(&variables, &gradients))
     }
 
+    /// One step from the gradients that each rank has. `sharding` is what ranks hold in blocks.
+    fn apply_across(
+        &self,
+        py: Python<'_>,
+        world: PyRef<'_, PyWorld>,
+        sharding: &str,
+        variables: Vec<PyRef<'_, PyVariable>>,
+        gradients: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let (variables, gradients) = pairs(py, &variables, &gradients)?;
+        let (world, sharding) = (world.0.clone(), sharding_of(sharding)?);
+        run(py, MUCH, || self.optimizer.apply_across(&world, sharding, &variables, gradients))
+    }
+
+    /// Lets what is traced from here on take state and variables to be in blocks, of which `dense` says whose gradients are no rows; or takes that back, by
+    /// `replicas`.
+    fn propose_blocks(
+        &self,
+        world: PyRef<'_, PyWorld>,
+        sharding: &str,
+        variables: Vec<PyRef<'_, PyVariable>>,
+        dense: Vec<bool>,
+    ) -> PyResult<()> {
+        let sharding = sharding_of(sharding)?;
+        bind::propose_blocks(&self.optimizer, &world.0, sharding, &plain(&variables), &dense);
+        Ok(())
+    }
+
+    /// Lets each rank hold a block alone, of the state, and as `sharding` says of the variables.
+    fn shard(
+        &self,
+        py: Python<'_>,
+        world: PyRef<'_, PyWorld>,
+        sharding: &str,
+        variables: Vec<PyRef<'_, PyVariable>>,
+        dense: Vec<bool>,
+    ) -> PyResult<()> {
+        let (variables, sharding) = (plain(&variables), sharding_of(sharding)?);
+        let world = world.0.clone();
+        let shard = || self.optimizer.shard(&world, sharding, &variables, &dense);
+        eagerly(|| run_attached(py, shard))
+    }
+
     /// The state: the number of steps, the rate, then of each variable.
     #[getter]
     fn variables(&self) -> Vec<PyVariable> {
@@ -219,6 +264,20 @@ impl PyLossScale {
     #[getter]
     fn variables(&self) -> Vec<PyVariable> {
         self.0.variables().into_iter().map(|variable| PyVariable { variable }).collect()
+    }
+}
+
+/// What ranks hold in blocks, by its name.
+fn sharding_of(name: &str) -> PyResult<Sharding> {
+    match name {
+        "replicas" => Ok(Sharding::Replicas),
+        "state" => Ok(Sharding::State),
+        "gradients" => Ok(Sharding::Gradients),
+        "weights" => Ok(Sharding::Weights),
+        _ => {
+            let names = "'replicas', 'state', 'gradients' or 'weights'";
+            Err(PyValueError::new_err(format!("sharding {name:?}: it is one of {names}")))
+        }
     }
 }
 

@@ -149,6 +149,12 @@ impl PyVariable {
         self.variable.is_in_files()
     }
 
+    /// Whether ranks hold blocks of it, so that all of them read it together.
+    #[getter]
+    fn in_blocks(&self) -> bool {
+        bind::is_in_blocks(&self.variable)
+    }
+
     /// Whether it has a value.
     #[getter]
     fn initialized(&self, py: Python<'_>) -> bool {

@@ -44,6 +44,21 @@ impl PyWorld {
         PyWorld(World::alone())
     }
 
+    /// So many ranks that are not there: plans are made for them.
+    #[staticmethod]
+    fn on_paper(ranks: usize) -> PyWorld {
+        PyWorld(World::on_paper(ranks))
+    }
+
+    /// What the engine took of this process when it joined, in bytes; in no plan.
+    #[getter]
+    fn engine_bytes(&self) -> u64 {
+        match self.0.size() {
+            1 => 0,
+            _ => world::engine_memory().get(),
+        }
+    }
+
     #[getter]
     fn rank(&self) -> usize {
         self.0.rank()

@@ -2,15 +2,19 @@
 //!
 //! A program in Rust has no use for it: its ops are methods of [`Tensor`].
 
+use std::collections::HashMap;
+
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
-use tonnage_core::{OpDef, Result, Source, TensorType};
+use tonnage_core::{OpDef, Result, Source, TensorType, World};
 use tonnage_runtime::Array;
 
 use crate::dispatch::{self, OpContext, TensorArg};
+use crate::optim::Optimizer;
 use crate::tape::{Gradient, IndexedSlices};
 use crate::tensor::Tensor;
 use crate::trace;
+use crate::train::Sharding;
 use crate::variable::Variable;
 
 pub use crate::function::{around as budget_around, enter_budget, leave_budget};
@@ -39,6 +43,23 @@ pub fn apply(
 ) -> Result<SmallVec<[Tensor; 1]>> {
     let inputs = inputs.iter().map(|tensor| TensorArg::Borrowed(tensor)).collect();
     dispatch::apply(op, inputs, attrs, OpContext::at(Source::here()))
+}
+
+/// Lets what is traced from here on take the state of variables, and as `sharding` says the variables, to be in blocks that ranks hold, of which `dense` says whose
+/// gradients are no rows. Nothing is cut, and [`Sharding::Replicas`] takes it back: a plan says what it would take.
+pub fn propose_blocks(
+    optimizer: &Optimizer,
+    world: &World,
+    sharding: Sharding,
+    variables: &[Variable],
+    dense: &[bool],
+) {
+    optimizer.propose_blocks(world, sharding, variables, dense, &mut HashMap::new());
+}
+
+/// Whether ranks hold blocks of a variable: to read it is an op of all of them then.
+pub fn is_in_blocks(variable: &Variable) -> bool {
+    variable.is_cut()
 }
 
 /// The array under a tensor that has values.

@@ -8,15 +8,20 @@
 //! # Ok::<(), tonnage::Error>(())
 //! ```
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Dim, Result};
 use tonnage_runtime::processor::Processor;
 use tonnage_runtime::random::Replica;
-pub use tonnage_world::{Engine, Found, World, find, join, set_interrupt, started_ranks};
+pub use tonnage_world::{
+    Engine, Found, World, engine_memory, find, join, set_interrupt, started_ranks,
+};
 
-use crate::ops::concat;
+use crate::effects::assert_all;
+use crate::make;
+use crate::ops::{Elementwise, concat};
 use crate::tape::{Gradient, IndexedSlices};
 use crate::tensor::Tensor;
 use crate::trace;
@@ -39,13 +44,63 @@ pub fn part_of(length: usize, rank: usize, ranks: usize) -> Range<usize> {
 /// all ranks. While a function is traced, its calls draw so from then on; first values of variables are the same on all ranks.
 pub fn as_replica<R>(world: &World, f: impl FnOnce() -> R) -> R {
     let replica = Replica { number: world.rank() as u64, of: world.size() as u64 };
-    match trace::current() {
+    among(world, || match trace::current() {
         Some(trace) => {
             trace.draw_as(replica);
             f()
         }
         None => replica.run(f),
+    })
+}
+
+thread_local! {
+    /// The ranks that run what this thread runs, each on its own rows.
+    static REPLICAS: RefCell<Option<World>> = const { RefCell::new(None) };
+}
+
+/// The ranks of which each runs this on rows of its own, as in [`as_replica`] and in the forward pass of [`Fit`](crate::train::Fit); `None` where there is
+/// one. A layer that keeps something from batch to batch asks, so that all ranks keep the same.
+///
+/// ```
+/// use tonnage::world;
+/// let world = world::join()?;
+/// assert!(world::as_replica(&world, world::replicas).is_none()); // one rank
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub fn replicas() -> Option<World> {
+    REPLICAS.with_borrow(Clone::clone)
+}
+
+/// Runs `f` as what each of the ranks runs on rows of its own.
+pub(crate) fn among<R>(world: &World, f: impl FnOnce() -> R) -> R {
+    struct Leave(Option<World>);
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            REPLICAS.set(self.0.take());
+        }
     }
+    let _leave = Leave(REPLICAS.replace((world.size() > 1).then(|| world.clone())));
+    f()
+}
+
+/// A running mean in which the old has a share of `momentum`, after the batch of each of the ranks that run this, one after another in rank order: what one process
+/// comes to that sees them all.
+pub(crate) fn running_mean(old: Tensor, own: Tensor, momentum: f64) -> Result<Tensor> {
+    /// Ranks up to which each batch is a step of its own.
+    const FEW: usize = 64;
+    let follow = |old: Tensor, new: Tensor| new.sub(&old)?.fma(1.0 - momentum, &old);
+    let Some(world) = replicas() else { return follow(old, own) };
+    let (ranks, length) = (world.size(), own.ty().shape.elements().known().unwrap_or(0));
+    let all = own.reshape([1, length])?.all_gather(&world)?;
+    if ranks <= FEW {
+        let of = |rank: usize| all.slice(&[(rank as i64..rank as i64 + 1).into()])?.reshape([length]);
+        return (0..ranks).try_fold(old, |old, rank| follow(old, of(rank)?));
+    }
+    // The same in one sum.
+    let share = |rank: usize| (1.0 - momentum) * momentum.powi((ranks - 1 - rank) as i32);
+    let shares = make::tensor((0..ranks).map(share).collect::<Vec<f64>>())?.cast(own.dtype())?;
+    let new = shares.reshape([1, ranks])?.matmul(&all)?.reshape([length])?;
+    old.mul(momentum.powi(ranks as i32))?.add(&new)
 }
 
 /// What rank 0 has, on all ranks, for the first value of a variable. A recipe that is the same on all ranks stays one, and takes nothing.
@@ -97,6 +152,7 @@ pub fn sum_gradients(world: &World, own: Vec<Gradient>) -> Result<Vec<Gradient>>
             Gradient::Dense(own) => Gradient::Dense(own.all_reduce(world)?),
             Gradient::Rows(rows) => match rows.flat()? {
                 Some((indices, values)) => {
+                    as_many_rows(world, &indices)?;
                     let all = (indices.all_gather(world)?, values.all_gather(world)?);
                     Gradient::Rows(IndexedSlices::from_parts(rows.ty().clone(), vec![all]))
                 }
@@ -106,6 +162,19 @@ pub fn sum_gradients(world: &World, own: Vec<Gradient>) -> Result<Vec<Gradient>>
     }
     sums.reverse();
     Ok(sums)
+}
+
+/// That all ranks have as many rows: an error of all of them otherwise, before any is sent.
+fn as_many_rows(world: &World, indices: &Tensor) -> Result<()> {
+    let open = || {
+        let what = format!("rows of a gradient, {}", indices.ty());
+        bad_argument("sum_gradients", what, "let each rank have a known number of rows")
+    };
+    let own = indices.shape().first().and_then(Dim::known).ok_or_else(open)?;
+    let all = make::tensor([own as i64])?.all_gather(world)?;
+    let is_same = all.equal(own as i64)?;
+    let what = "ranks have different numbers of rows of a table's gradient, as of a last batch that does not split evenly: drop it, or pad it";
+    assert_all(&is_same, what, &[&all])
 }
 
 /// The tensors of all ranks, joined along an axis in rank order; their lengths along it may differ. While a function is traced, they may not.

@@ -49,10 +49,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tonnage_core::error::bad_argument;
 pub use tonnage_core::{Engine, World};
-use tonnage_core::{Error, Result};
+use tonnage_core::{Bytes, Error, Result};
 
-/// The world of this process, once it has joined: MPI is initialized once.
-static JOINED: Mutex<Option<World>> = Mutex::new(None);
+/// The world of this process, once it has joined, and what its engine took of memory then: MPI is initialized once.
+static JOINED: Mutex<Option<(World, Bytes)>> = Mutex::new(None);
 
 /// What says that a rank that waits was interrupted.
 static INTERRUPT: OnceLock<fn() -> bool> = OnceLock::new();
@@ -78,10 +78,39 @@ pub fn set_interrupt(is_interrupted: fn() -> bool) {
 /// Where a launcher started this process as one of several, and no MPI library is found, or one of another MPI than the launcher's.
 pub fn join() -> Result<World> {
     let mut joined = JOINED.lock().unwrap_or_else(PoisonError::into_inner);
-    match joined.as_ref() {
-        Some(world) => Ok(world.clone()),
-        None => Ok(joined.insert(system::world(launcher::started())?).clone()),
+    if let Some((world, _)) = joined.as_ref() {
+        return Ok(world.clone());
     }
+    let before = resident();
+    let world = system::world(launcher::started())?;
+    // Connections and shared pages are there once each rank has heard of every other.
+    world.must(world.engine().barrier("join"));
+    let taken = match world.size() {
+        1 => Bytes::ZERO,
+        _ => resident().saturating_sub(before),
+    };
+    *joined = Some((world.clone(), taken));
+    Ok(world)
+}
+
+/// What the engine took of this process when it joined: resident memory that no plan knows, beside what a step takes. Nothing of one rank.
+///
+/// ```
+/// tonnage_world::join()?;
+/// assert!(tonnage_world::engine_memory().is_zero()); // one rank
+/// # Ok::<(), tonnage_core::Error>(())
+/// ```
+pub fn engine_memory() -> Bytes {
+    let joined = JOINED.lock().unwrap_or_else(PoisonError::into_inner);
+    joined.as_ref().map_or(Bytes::ZERO, |(_, taken)| *taken)
+}
+
+/// Memory of this process that is resident, as Linux tells it.
+fn resident() -> Bytes {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    Bytes::new(kilobytes.unwrap_or(0) << 10)
 }
 
 /// An MPI library of this machine.

@@ -53,22 +53,26 @@ class Checkpoint:
     def write(self, file_prefix, options=None):
         """Writes the state to a file of that name; it appears whole or not at all, a tensor at a time. All ranks of a job call this; of those that name
         the same file one writes it."""
+        nodes = graph_of(self)
+        variables = [value for value, _ in nodes if isinstance(value, _t.Variable)]
+        for variable in variables:
+            if not variable.initialized:
+                raise ValueError(f"the variable {variable.plain_name!r} has no value yet that could be saved")
+        values = _replicas.gathered(variables)
         if _replicas.writes(file_of(file_prefix)):
-            self._write(file_prefix)
+            self._write(file_prefix, nodes, iter(values))
         _replicas.wait()
         return os.fspath(file_prefix)
 
-    def _write(self, file_prefix):
-        nodes = graph_of(self)
+    @staticmethod
+    def _write(file_prefix, nodes, values):
         names = paths_of(nodes)
         tensors, graph = [], []
         for i, (value, held) in enumerate(nodes):
             entry = {"children": held}
             if isinstance(value, _t.Variable):
-                if not value.initialized:
-                    raise ValueError(f"the variable {value.plain_name!r} has no value yet that could be saved")
                 entry["tensor"] = names[i]
-                tensors.append((names[i], value))
+                tensors.append((names[i], next(values)))
             graph.append(entry)
         folder = os.path.dirname(file_of(file_prefix))
         if folder:

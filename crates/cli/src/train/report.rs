@@ -71,6 +71,8 @@ struct TrainReport<'a> {
     measured_peak: Option<u64>,
     /// What the data hold beside a step.
     data: u64,
+    /// What MPI took of this process when it started; in no plan.
+    engine: u64,
     budget: Option<u64>,
     plan: tonnage::Explanation,
 }
@@ -96,6 +98,9 @@ pub fn write(
         Some(measured) => say!("peak: predicted {predicted}, measured {measured}"),
         None => say!("peak: predicted {predicted}, not measured: no step was made"),
     }
+    if !history.engine.is_zero() {
+        say!("beside it on each rank: {} of MPI, measured as it started", history.engine);
+    }
     if history.sharding != Sharding::Replicas {
         say!("sharding: {}", history.sharding);
     }
@@ -109,6 +114,7 @@ pub fn write(
         predicted_peak: predicted.get(),
         measured_peak: measured.map(Bytes::get),
         data: data.get(),
+        engine: history.engine.get(),
         budget: args.budget.map(Bytes::get),
         plan: plan.explain(),
     };

@@ -38,6 +38,7 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
 use crate::files::{seconds_of_files, uses_files};
+use crate::network;
 use crate::order;
 use crate::place::{InputSpec, PlanOptions, outline, plan_in_order};
 use crate::plan::Plan;
@@ -158,6 +159,9 @@ impl Frontier {
             plans: Mutex::new(vec![Planned::default(); points.len()]),
             points,
         };
+        if network::has_lane(&frontier.variants[0].graph, &*frontier.options.target) {
+            frontier.add_lane()?;
+        }
         if uses_files(&frontier.variants[0].graph, inputs) {
             frontier.add_files(machine)?;
         }
@@ -168,10 +172,36 @@ impl Frontier {
     /// the sums: what is recomputed may be read again.
     fn add_files(&mut self, machine: &Machine) -> Result<()> {
         for point in 0..self.points.len() {
-            let made = outline(&self.graph(point)?.0, &self.inputs, self.options.clone())?;
+            let made = outline(&self.graph(point)?.0, &self.inputs, self.options_of(point))?;
             self.points[point].1.seconds += seconds_of_files(made.reads, made.writes, machine);
         }
         self.points.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        Ok(())
+    }
+
+    /// Takes off what the network lane hides, and adds points that hide more of it, since transfers begin earlier or end later, in more memory.
+    fn add_lane(&mut self) -> Result<()> {
+        for point in 0..self.points.len() {
+            let (graph, _) = self.graph(point)?;
+            let hidden = |ahead: Bytes| -> Result<f64> {
+                let options = PlanOptions { ahead, ..self.options.clone() };
+                Ok(outline(&graph, &self.inputs, options)?.hidden)
+            };
+            let room = network::room_ahead(&graph, &*self.options.target);
+            let (own, more) = (hidden(Bytes::ZERO)?, hidden(room)?);
+            let (variant, known) = &mut self.points[point];
+            let mut ahead = FrontierPoint { ahead: room, ..known.clone() };
+            known.seconds -= own;
+            ahead.seconds -= more;
+            ahead.peak += room.get();
+            let variant = *variant;
+            if more > own {
+                self.points.push((variant, ahead));
+            }
+        }
+        self.points.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        let count = self.points.len();
+        self.plans = Mutex::new(vec![Planned::default(); count]);
         Ok(())
     }
 
@@ -188,6 +218,10 @@ impl Frontier {
         })
     }
 
+    fn options_of(&self, point: usize) -> PlanOptions {
+        PlanOptions { ahead: self.points[point].1.ahead, ..self.options.clone() }
+    }
+
     /// How many points there are; the first is the quickest, the last takes the least memory.
     pub fn points(&self) -> usize {
         self.points.len()
@@ -201,7 +235,7 @@ impl Frontier {
         let (variant, frontier_point) = &self.points[point];
         let variant = &self.variants[*variant];
         let (graph, segments) = self.graph(point)?;
-        let mut made = plan_in_order(&graph, &self.inputs, &[], self.options.clone())?;
+        let mut made = plan_in_order(&graph, &self.inputs, &[], self.options_of(point))?;
         made.fitted = Some(Fitted {
             recomputed: frontier_point.recomputed(),
             spilled: made.spilled(),
@@ -240,7 +274,7 @@ impl Frontier {
         if let Some(floor) = self.known(point, |known| known.peak.or(known.floor)) {
             return Ok(floor);
         }
-        let floor = outline(&self.graph(point)?.0, &self.inputs, self.options.clone())?.peak;
+        let floor = outline(&self.graph(point)?.0, &self.inputs, self.options_of(point))?.peak;
         self.known(point, |known| known.floor = Some(floor));
         Ok(floor)
     }

@@ -7,7 +7,7 @@
 
 mod greedy;
 mod late;
-mod limits;
+pub mod limits;
 pub mod pressure;
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub fn low_peak(graph: &Arc<Graph>, inputs: &[InputSpec], target: &dyn Target) -
     }
 }
 
-fn reordered(graph: &Graph, order: &[u32]) -> Graph {
+pub fn reordered(graph: &Graph, order: &[u32]) -> Graph {
     let mut made = graph.clone();
     made.nodes = order.iter().map(|n| graph.nodes[*n as usize].clone()).collect();
     made

@@ -67,6 +67,12 @@ impl Buffers {
         self.0[buffer.0].last = step;
     }
 
+    /// Lets a buffer live to that step at least.
+    pub fn extend_to(&mut self, buffer: BufferId, step: usize) {
+        let last = &mut self.0[buffer.0].last;
+        *last = step.max(*last);
+    }
+
     /// Puts a buffer where values are spilled.
     pub fn spill(&mut self, buffer: BufferId, to: Space) {
         self.0[buffer.0].space = to;
@@ -119,6 +125,11 @@ impl Buffers {
     /// Where the last buffer of a space ends.
     pub fn end_of(&self, space: Space) -> Bytes {
         arena::end_of(&self.0, space)
+    }
+
+    /// All buffers.
+    pub fn all(&self) -> &[BufferPlan] {
+        &self.0
     }
 
     /// All buffers, as a plan keeps them.

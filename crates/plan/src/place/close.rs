@@ -10,8 +10,10 @@ use tonnage_core::graph::Node;
 use super::outputs::Outputs;
 use super::{InputSpec, Planner};
 use crate::epilogue;
+use crate::network;
 use crate::plan::{OutputPlan, Plan, Space};
 use crate::staging;
+use crate::traffic::hidden_seconds;
 
 /// What is known of a plan before its buffers have addresses.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +24,8 @@ pub(crate) struct Outline {
     pub reads: Bytes,
     /// What it writes to files that outlive it.
     pub writes: Bytes,
+    /// Seconds of transfers between ranks that kernels hide.
+    pub hidden: f64,
 }
 
 impl Planner<'_> {
@@ -29,6 +33,18 @@ impl Planner<'_> {
     fn place_outputs(&mut self) -> Result<Vec<OutputPlan>> {
         let given = self.options.outputs_given;
         Outputs::new(self).place(given)
+    }
+
+    /// Which transfers run on the network lane: what they hold lives until they are awaited.
+    fn find_flights(&mut self) {
+        let Some(most) = self.most_beside_network else { return };
+        let (places, buffers) = (self.places.all(), self.buffers.all());
+        for flight in network::find_flights(self.graph, places, self.steps.all(), buffers, most) {
+            for buffer in &flight.buffers {
+                self.buffers.extend_to(*buffer, flight.awaited - 1);
+            }
+            self.steps.note_flight(flight.begins, flight.awaited);
+        }
     }
 
     /// What the inputs take.
@@ -45,6 +61,7 @@ impl Planner<'_> {
     /// The plan.
     pub(super) fn finish(mut self) -> Result<Plan> {
         let outputs = self.place_outputs()?;
+        self.find_flights();
         let bound = self.buffers.pack()?;
         let arena = self.whole(self.buffers.end_of(Space::Memory));
         let inputs = self.inputs();
@@ -80,15 +97,23 @@ impl Planner<'_> {
         })
     }
 
+    /// What lives in the arena at once, at most, where transfers run as steps.
+    pub(super) fn bound(mut self) -> Result<Bytes> {
+        self.place_outputs()?;
+        self.buffers.bound()
+    }
+
     /// What the plan takes at least, and does with files.
     pub(super) fn outline(mut self) -> Result<Outline> {
         let outputs = self.place_outputs()?;
+        self.find_flights();
         let arena = self.whole(self.buffers.bound()?);
         let own: Bytes = outputs.iter().map(OutputPlan::own_bytes).sum();
         Ok(Outline {
             peak: self.inputs() + arena + own,
             reads: self.steps.reads_stored(),
             writes: self.file_values.bytes(),
+            hidden: hidden_seconds(self.graph, self.steps.all(), &self.options.target.machine()),
         })
     }
 }

@@ -20,7 +20,7 @@ use tonnage_core::shape::Sizes;
 use crate::file_reads::split_file_reads;
 use crate::plan::{At, BufferId, Placed, Plan, Run, StepMemory, Streamed};
 use crate::target::SharedTarget;
-use crate::{kernel, order, region, tile, transfer, view};
+use crate::{kernel, network, order, region, tile, transfer, view};
 
 mod buffers;
 mod close;
@@ -37,14 +37,16 @@ use close::Outline;
 use file_values::FileValues;
 use liveness::Liveness;
 use places::Places;
-pub(crate) use places::store;
+pub(crate) use places::{StorageKey, store};
 pub(crate) use spec::most;
 pub use spec::{InputSpec, PlanOptions};
 use steps::Steps;
 
-/// Plans a lowered graph.
+/// Plans a lowered graph. Memory for everything is memory for a transfer between ranks that runs beside the kernels, too.
 pub fn plan(graph: &Arc<Graph>, inputs: &[InputSpec], options: PlanOptions) -> Result<Plan> {
     let ordered = order::low_peak(graph, inputs, &*options.target);
+    let ahead = network::room_ahead(&ordered, &*options.target);
+    let options = PlanOptions { ahead, ..options };
     let made = plan_in_order(&ordered, inputs, &[], options)?;
     Ok(Plan { program: graph.clone(), ..made })
 }
@@ -56,8 +58,10 @@ pub(crate) fn plan_in_order(
     homes: &[Option<usize>],
     options: PlanOptions,
 ) -> Result<Plan> {
-    let graph = &split_file_reads(graph, inputs);
-    Planner::placed(graph, inputs, homes, options)?.finish()
+    let (graph, most) = beside_lanes(graph, inputs, homes, &options)?;
+    let mut planner = Planner::placed(&graph, inputs, homes, options)?;
+    planner.most_beside_network = most;
+    planner.finish()
 }
 
 /// What the plan of such a graph takes at least, and does with files: all but addresses, which take the longest to find.
@@ -66,8 +70,33 @@ pub(crate) fn outline(
     inputs: &[InputSpec],
     options: PlanOptions,
 ) -> Result<Outline> {
-    let graph = &split_file_reads(graph, inputs);
-    Planner::placed(graph, inputs, &[], options)?.outline()
+    let (graph, most) = beside_lanes(graph, inputs, &[], &options)?;
+    let mut planner = Planner::placed(&graph, inputs, &[], options)?;
+    planner.most_beside_network = most;
+    planner.outline()
+}
+
+/// The graph with reads from files apart from what reads them, and with what waits for other ranks behind what does not; and what may live at once where
+/// transfers run beside kernels. A region has no such lane.
+fn beside_lanes(
+    graph: &Arc<Graph>,
+    inputs: &[InputSpec],
+    homes: &[Option<usize>],
+    options: &PlanOptions,
+) -> Result<(Arc<Graph>, Option<Bytes>)> {
+    let graph = split_file_reads(graph, inputs);
+    if options.outputs_given || !network::has_lane(&graph, &*options.target) {
+        return Ok((graph, None));
+    }
+    let bound =
+        |graph| Planner::placed(graph, inputs, homes, options.clone()).and_then(Planner::bound);
+    let most = bound(&graph)? + options.ahead;
+    let ordered = network::ordered(&graph, inputs, &*options.target, options.ahead);
+    // The order was found by estimates.
+    match Arc::ptr_eq(&ordered, &graph) || bound(&ordered)? > most {
+        true => Ok((graph, Some(most))),
+        false => Ok((ordered, Some(most))),
+    }
 }
 
 /// A plan in the making: walks the nodes, and keeps its parts in step.
@@ -87,6 +116,8 @@ pub(crate) struct Planner<'g> {
     file_values: FileValues,
     /// Whether the data decide any size.
     data_sizes: bool,
+    /// What may live in the arena at once where transfers between ranks run beside kernels; none do without.
+    most_beside_network: Option<Bytes>,
 }
 
 impl<'g> Planner<'g> {
@@ -111,6 +142,7 @@ impl<'g> Planner<'g> {
             steps: Steps::default(),
             file_values: FileValues::new(inputs),
             data_sizes: graph.depends_on_data(),
+            most_beside_network: None,
         };
         for (i, (id, spec)) in graph.inputs.iter().zip(inputs).enumerate() {
             planner.places.put(*id, spec.placed(i));

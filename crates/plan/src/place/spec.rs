@@ -74,12 +74,15 @@ pub struct PlanOptions {
     pub target: SharedTarget,
     /// Whether the caller gives the bytes of the outputs, as for a region.
     pub outputs_given: bool,
+    /// What may be taken more at the peak so that kernels hide transfers between ranks: what a rank needs is gathered before it is needed, and what is done with
+    /// a sum waits.
+    pub ahead: Bytes,
 }
 
 impl PlanOptions {
     /// A whole program for that device.
     pub fn new(target: SharedTarget) -> PlanOptions {
-        PlanOptions { target, outputs_given: false }
+        PlanOptions { target, outputs_given: false, ahead: Bytes::ZERO }
     }
 }
 

@@ -130,6 +130,19 @@ impl Steps {
         written
     }
 
+    /// Lets a step run on the network lane, until another awaits it; none does where that is behind the last.
+    pub fn note_flight(&mut self, begins: usize, awaited: usize) {
+        self.all[begins].in_flight = true;
+        if let Some(step) = self.all.get_mut(awaited) {
+            step.awaits.push(begins);
+        }
+    }
+
+    /// All steps.
+    pub fn all(&self) -> &[Step] {
+        &self.all
+    }
+
     /// All steps, as a plan keeps them.
     pub fn into_all(self) -> Vec<Step> {
         self.all
@@ -153,5 +166,7 @@ fn blank(node: usize, run: Run, memory: StepMemory) -> Step {
         writes: SmallVec::new(),
         epilogue: None,
         streamed: SmallVec::new(),
+        in_flight: false,
+        awaits: SmallVec::new(),
     }
 }

@@ -9,6 +9,7 @@ use tonnage_plan::{Plan, Run, StepMemory};
 
 use super::file_values::FileValues;
 use super::generators::Generators;
+use super::network::NetworkLane;
 use super::places::{Places, undecided};
 use super::region::{ByteRanges, part};
 use super::sizes::DecidedSizes;
@@ -42,6 +43,15 @@ pub struct ExecutionFrame<'p> {
     pub used: UsedBytes,
 }
 
+/// What runs beside the kernels of a whole call; a region has none.
+#[derive(Default)]
+pub struct Lanes<'r, 'l> {
+    /// Where values wait that it spills.
+    pub spill: Option<&'r mut SpillLane<'l>>,
+    /// What goes between ranks.
+    pub network: Option<&'r mut NetworkLane<'l>>,
+}
+
 impl<'p> ExecutionFrame<'p> {
     /// A run that has not begun; of a call, which can be stopped or writes to files, the rest is set then.
     pub fn new(
@@ -68,12 +78,18 @@ impl<'p> ExecutionFrame<'p> {
     pub fn run<'a: 'l, 'l>(
         &mut self,
         lender: &mut Lender<'a>,
-        mut lane: Option<&mut SpillLane<'l>>,
+        mut lanes: Lanes<'_, 'l>,
         watch: bool,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        'p: 'l,
+    {
         let mut finished = None;
         let plan = self.places.plan();
         for (at, step) in plan.steps.iter().enumerate() {
+            if let Some(network) = &mut lanes.network {
+                step.awaits.iter().try_for_each(|begun| network.wait(*begun, lender))?;
+            }
             if watch {
                 for id in &step.begins {
                     let byte_range = self.places.buffer(*id);
@@ -87,9 +103,14 @@ impl<'p> ExecutionFrame<'p> {
             self.stop.before_step(updates)?;
             let source = plan.graph.nodes.get(step.node).map(|n| n.source);
             lender.lend_for(source);
-            let ran = match (&step.run, &mut lane) {
-                (Run::Transfer(kind), Some(lane)) => {
+            let ran = match (&step.run, &mut lanes) {
+                (Run::Transfer(kind), Lanes { spill: Some(lane), .. }) => {
                     transfer(&self.places, &mut self.used, lender, lane, step, *kind)
+                }
+                (Run::Kernel(Some(call)), Lanes { network: Some(network), .. })
+                    if step.in_flight =>
+                {
+                    network.begin(self, lender, at, step, call)
                 }
                 _ if finished == Some(at) => Ok(()),
                 _ => run_step(self, lender, step),
@@ -111,7 +132,7 @@ impl<'p> ExecutionFrame<'p> {
                 ticks.step();
             }
         }
-        Ok(())
+        lanes.network.map_or(Ok(()), |network| network.finish(lender))
     }
 
     /// A frame for a region, which knows the sizes that the data decided so far. Its arena starts at `at` in the

@@ -2,7 +2,7 @@
 //! launch.
 
 use smallvec::SmallVec;
-use tonnage_core::ValueId;
+use tonnage_core::{Node, ValueId};
 use tonnage_core::error::Result;
 use tonnage_core::shape::Sizes;
 use tonnage_plan::{KernelCall, Run, Step};
@@ -10,8 +10,65 @@ use tonnage_plan::{KernelCall, Run, Step};
 use super::dynamic;
 use super::frame::ExecutionFrame;
 use super::step::{add_loads, node_of};
+use super::generators::Generators;
+use super::places::Places;
 use crate::backend::{KernelInput, KernelLaunch, KernelOutput, ReadSource, ReadSources, Reads};
 use crate::lend::{ByteRange, Lender};
+
+/// What a kernel reads and writes, as its launch has it.
+pub struct Operands {
+    pub inputs: SmallVec<[KernelInput; 4]>,
+    pub outputs: SmallVec<[KernelOutput; 2]>,
+    /// Byte ranges that it is lent to read.
+    pub reads: Reads,
+    /// Those of its outputs, and behind them its scratch, if it has any.
+    pub writes: SmallVec<[ByteRange; 3]>,
+}
+
+impl Operands {
+    /// Those of a step.
+    ///
+    /// # Errors
+    /// Where a value has no place.
+    pub fn of(
+        places: &Places,
+        generators: &Generators,
+        step: &Step,
+        node: &Node,
+        call: &KernelCall,
+    ) -> Result<Operands> {
+        let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
+        for (id, sizes) in node.outputs.iter().zip(&call.outputs) {
+            writes.push(places.written(*id, sizes)?);
+        }
+        let made = writes.len();
+        if let Some(scratch) = places.scratch(step.scratch) {
+            writes.push(scratch);
+        }
+        let mut reads = Reads::default();
+        let mut inputs: SmallVec<[KernelInput; 4]> = SmallVec::new();
+        for id in &node.inputs {
+            let dtype = places.ty(*id).dtype;
+            let streamed = step.streamed.iter().find(|streamed| streamed.input == inputs.len());
+            let (layout, from) = match streamed.and_then(|s| s.recipe.as_stored()) {
+                Some((generator, layout)) => {
+                    (layout.clone(), ReadSource::Generator(generators.bind(generator)))
+                }
+                None => {
+                    let from = ReadSource::of(places.read(*id)?, &writes[..made], &mut reads);
+                    (places.layout(*id)?, from)
+                }
+            };
+            inputs.push(KernelInput { dtype, layout, from });
+        }
+        let output = |(id, sizes): (&ValueId, &Sizes)| KernelOutput {
+            dtype: places.ty(*id).dtype,
+            sizes: sizes.clone(),
+        };
+        let outputs = node.outputs.iter().zip(&call.outputs).map(output).collect();
+        Ok(Operands { inputs, outputs, reads, writes })
+    }
+}
 
 /// Runs a kernel, with what its plan says of the call, or with what the data have decided by now.
 pub fn kernel(
@@ -31,31 +88,10 @@ pub fn kernel(
         }
     };
     let (places, generators) = (&frame.places, &frame.generators);
-    let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
-    for (id, sizes) in node.outputs.iter().zip(&call.outputs) {
-        writes.push(places.written(*id, sizes)?);
-    }
-    let outputs = writes.len();
-    if let Some(scratch) = places.scratch(step.scratch) {
-        writes.push(scratch);
-    }
+    let Operands { inputs, outputs, mut reads, writes } =
+        Operands::of(places, generators, step, node, call)?;
     writes.iter().for_each(|byte_range| frame.used.lent(byte_range));
-    let mut reads = Reads::default();
-    let mut inputs: SmallVec<[KernelInput; 4]> = SmallVec::new();
-    for id in &node.inputs {
-        let dtype = places.ty(*id).dtype;
-        let streamed = step.streamed.iter().find(|streamed| streamed.input == inputs.len());
-        let (layout, from) = match streamed.and_then(|s| s.recipe.as_stored()) {
-            Some((generator, layout)) => {
-                (layout.clone(), ReadSource::Generator(generators.bind(generator)))
-            }
-            None => {
-                let from = ReadSource::of(places.read(*id)?, &writes[..outputs], &mut reads);
-                (places.layout(*id)?, from)
-            }
-        };
-        inputs.push(KernelInput { dtype, layout, from });
-    }
+    let made = &writes[..outputs.len()];
     let mut cost = call.cost;
     let epilogue = match step.epilogue.and_then(|at| places.plan().steps.get(at)) {
         Some(Step { run: Run::Tile(run), reads: inputs, .. }) => {
@@ -63,20 +99,16 @@ pub fn kernel(
             cost = cost.with(more, u64::saturating_add);
             let mut loads = ReadSources::default();
             let to_fill = (&mut reads, &mut loads);
-            add_loads(places, generators, run, inputs, &writes[..outputs], to_fill)?;
+            add_loads(places, generators, run, inputs, made, to_fill)?;
             Some((run.as_ref(), loads))
         }
         _ => None,
-    };
-    let output = |(id, sizes): (&ValueId, &Sizes)| KernelOutput {
-        dtype: places.ty(*id).dtype,
-        sizes: sizes.clone(),
     };
     let launch = KernelLaunch {
         op: node.op,
         attrs,
         inputs,
-        outputs: node.outputs.iter().zip(&call.outputs).map(output).collect(),
+        outputs,
         decides: step.dynamic,
         epilogue: epilogue.as_ref().map(|(run, loads)| (*run, loads.as_slice())),
         cost,

@@ -10,7 +10,7 @@ use tonnage_plan::schedule::{
 use tonnage_plan::{CheckpointPolicy, LoopGradPlan, StateFilePlan, StateSource, Step};
 
 use super::bytes::{self, copy};
-use super::frame::ExecutionFrame;
+use super::frame::{ExecutionFrame, Lanes};
 use super::looping::{CheckpointSchedule, Runner, StackedRows, made_rows, rows};
 use super::places::Places;
 use super::region::{ByteRanges, integer, part, seconds};
@@ -260,7 +260,7 @@ impl<'p> LoopBackward<'p> {
         let mut child = frame.child(&plan.step, arena, inputs, made, generators)?;
         runner.tell(frame, &mut child, &None, plan.spec.of.sliced)?;
         child.lie_close_together(&plan.step.graph.inputs[runner.inputs()..]);
-        child.run(lender, None, false)?;
+        child.run(lender, Lanes::default(), false)?;
         frame.ran(&child);
         std::mem::swap(&mut self.now, &mut self.other);
         Ok(())

@@ -10,7 +10,7 @@ use tonnage_plan::schedule::Online;
 use tonnage_plan::{CheckpointPolicy, LoopPlan, OutputPlan, Sliced, Step, TileRead, TileRun};
 
 use super::bytes::{self, copy};
-use super::frame::ExecutionFrame;
+use super::frame::{ExecutionFrame, Lanes};
 use super::places::{Places, undecided};
 use super::region::{ByteRanges, part, seconds};
 use super::step::{node_of, run_tile};
@@ -289,7 +289,7 @@ impl<'p> Runner<'p> {
         let outputs = SmallVec::from_iter([answer]);
         let mut child = frame.child(condition, arena, inputs.clone(), outputs, generators)?;
         self.tell(frame, &mut child, sizes, 0)?;
-        child.run(lender, None, false)?;
+        child.run(lender, Lanes::default(), false)?;
         frame.used.lent(&answer);
         frame.ran(&child);
         // A condition that is an input lies there.
@@ -319,7 +319,7 @@ impl<'p> Runner<'p> {
         made.iter().for_each(|byte_range| frame.used.lent(byte_range));
         let mut child = frame.child(&self.plan.body, arena, inputs, made, generators)?;
         self.tell(frame, &mut child, sizes, self.plan.spec.sliced)?;
-        child.run(lender, None, false)?;
+        child.run(lender, Lanes::default(), false)?;
         frame.ran(&child);
         if let Some(sizes) = sizes {
             self.grow(&child, sizes)?;

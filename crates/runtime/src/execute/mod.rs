@@ -6,7 +6,8 @@
 //! `file_values` (values that outlive the call in files).
 //!
 //! `step` runs one step of it (`kernel`: one that is a kernel; `dynamic`: what the plan left open of one); `region` runs
-//! branches, `looping` loops, and `loop_backward` their backward passes; `transfer` hands values to the disk lane. They
+//! branches, `looping` loops, and `loop_backward` their backward passes; `transfer` hands values to the disk lane, and `network` runs
+//! transfers between ranks beside the kernels. They
 //! take the parts that they need, and say what is to run on which byte ranges; `bytes` copies, and reads and writes the few numbers that
 //! say what runs next. The device runs it ([`Backend`](crate::backend::Backend)): nothing here sees a slice or calls a kernel.
 
@@ -19,6 +20,7 @@ mod headroom;
 mod kernel;
 mod loop_backward;
 mod looping;
+mod network;
 mod places;
 mod recipe_inputs;
 mod region;
@@ -63,8 +65,9 @@ pub use headroom::{Headroom, plan_once};
 pub use recipe_inputs::{InputGenerators, Specs};
 
 use file_values::FileValues;
-use frame::ExecutionFrame;
+use frame::{ExecutionFrame, Lanes};
 use generators::Generators;
+use network::NetworkLane;
 use stop_points::StopPoints;
 use transfer::{HostSpill, SpillLane};
 
@@ -160,22 +163,7 @@ pub fn execute_with(
         frame.file_values = file_values;
         frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len()));
         let top = plan.inputs + plan.own_outputs();
-        let ran = match spill {
-            Some(SpillPlace::File(file)) => beside_disk(&mut frame, &mut lender, file),
-            Some(SpillPlace::Host(spill)) => {
-                let mut lane = SpillLane::Host(spill);
-                let ran =
-                    watched(&mut frame, |frame| frame.run(&mut lender, Some(&mut lane), true));
-                ran.map(|()| lane.written() + frame.states.written())
-            }
-            None => {
-                let ran = match is_small(plan) {
-                    true => frame.run(&mut lender, None, true),
-                    false => watched(&mut frame, |frame| frame.run(&mut lender, None, true)),
-                };
-                ran.map(|()| frame.states.written())
-            }
-        };
+        let ran = beside_lanes(&mut frame, &mut lender, spill);
         // Whatever runs late has run when the call returns, and its error is the call's.
         let waited = ledger.backend().wait();
         let ran = ran.and_then(|spilled| waited.map(|()| spilled));
@@ -202,16 +190,35 @@ enum SpillPlace<'a> {
     Host(Box<HostSpill<'a>>),
 }
 
-/// Runs a frame beside a disk lane, whose thread ends with it; what was written to the file.
-fn beside_disk<'a>(
-    frame: &mut ExecutionFrame,
+/// Runs a frame beside the lanes that its plan has, whose threads end with it; what was spilled.
+fn beside_lanes<'p, 'a>(
+    frame: &mut ExecutionFrame<'p>,
     lender: &mut Lender<'a>,
-    file: SpillFile,
+    spill: Option<SpillPlace<'a>>,
 ) -> Result<Bytes> {
+    let plan = frame.places.plan();
+    let has_network = plan.steps.iter().any(|step| step.in_flight);
+    if spill.is_none() && !has_network {
+        match is_small(plan) {
+            true => frame.run(lender, Lanes::default(), true),
+            false => watched(frame, |frame| frame.run(lender, Lanes::default(), true)),
+        }?;
+        return Ok(frame.states.written());
+    }
     std::thread::scope(|scope| {
-        let mut lane = SpillLane::Disk(DiskLane::start(scope, file)?);
-        watched(frame, |frame| frame.run(lender, Some(&mut lane), true))?;
-        Ok(lane.written() + frame.states.written())
+        let mut spill = match spill {
+            Some(SpillPlace::File(file)) => Some(SpillLane::Disk(DiskLane::start(scope, file)?)),
+            Some(SpillPlace::Host(spill)) => Some(SpillLane::Host(spill)),
+            None => None,
+        };
+        let backend = lender.backend();
+        let mut network = match has_network {
+            true => Some(NetworkLane::start(scope, backend)?),
+            false => None,
+        };
+        let lanes = Lanes { spill: spill.as_mut(), network: network.as_mut() };
+        watched(frame, |frame| frame.run(lender, lanes, true))?;
+        Ok(spill.map_or(Bytes::ZERO, |lane| lane.written()) + frame.states.written())
     })
 }
 

@@ -10,7 +10,7 @@ use tonnage_core::recipe::Key;
 use tonnage_plan::{BranchPlan, Step};
 
 use super::bytes;
-use super::frame::ExecutionFrame;
+use super::frame::{ExecutionFrame, Lanes};
 use super::places::{Places, undecided};
 use super::step::node_of;
 use crate::lend::{ByteRange, Lender};
@@ -44,7 +44,7 @@ pub fn branch<'p>(
         frame.tell(&mut child, i, *id)?;
     }
     outputs.iter().for_each(|byte_range| frame.used.lent(byte_range));
-    child.run(lender, None, false)?;
+    child.run(lender, Lanes::default(), false)?;
     frame.ran(&child);
     for (k, id) in node.outputs.iter().enumerate() {
         frame.learn(&child, k, *id)?;

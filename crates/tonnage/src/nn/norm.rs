@@ -7,6 +7,7 @@ use super::param::Param;
 use super::{Layer, Mode, width};
 use crate::parameters;
 use crate::tensor::Tensor;
+use crate::world;
 
 /// Over the batch: each channel has a mean of 0 and a deviation of 1 in training; in inference, means over the batches
 /// that were seen take their place.
@@ -76,10 +77,9 @@ impl Layer for BatchNorm {
         }
         let made = x.batch_norm(&scale, &bias, self.epsilon)?;
         for (variable, new) in [(mean, made.mean), (variance, made.variance)] {
-            let old = variable.read()?;
-            let next = new.stop_gradient()?.sub(&old)?.fma(1.0 - self.momentum, &old)?;
-            drop(old);
-            variable.assign(&next)?;
+            // The batches of all ranks one after another, as one process sees them: ranks keep the same means.
+            let new = new.stop_gradient()?;
+            variable.assign(&world::running_mean(variable.read()?, new, self.momentum)?)?;
         }
         Ok(made.output)
     }

@@ -3,6 +3,8 @@
 //! Elements become what they would become in one process. A norm is taken of the whole gradient, gathered for it alone, in the order of elements that one process
 //! has.
 
+use std::collections::HashMap;
+
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Result, Shape, Source, World};
@@ -14,7 +16,9 @@ use crate::dispatch::apply1;
 use crate::ops::Elementwise;
 use crate::tape::{Gradient, norm_of, shrink};
 use crate::tensor::Tensor;
-use crate::variable::Variable;
+use crate::train::Sharding;
+use crate::variable::{Blocks, Variable};
+use crate::world::sum_gradients;
 
 /// A gradient that is added up over all ranks.
 #[derive(Clone)]
@@ -77,6 +81,103 @@ impl Optimizer {
         self.check().map_err(|e| e.at(source))?;
         let step = || self.step(&variables, gradients, world, source);
         source.stand_for(step).map_err(|e| e.at(source))
+    }
+
+    /// One step from the gradients that each rank has, in a loop of one's own: they are added up over all ranks, in rank order, so that `n` ranks give the
+    /// bits of one that adds up `n` parts. From [`Sharding::Gradients`] on each rank gets the sum of its block alone, and steps that.
+    ///
+    /// ```
+    /// use tonnage::optim::Optimizer;
+    /// use tonnage::train::Sharding;
+    /// use tonnage::{Elementwise, GradientTape, Variable, tensor, world};
+    /// let (world, adam) = (world::join()?, Optimizer::adam(0.1));
+    /// let w = Variable::new("w", tensor([3.0f32, 4.0])?)?;
+    /// adam.build([&w])?;
+    /// adam.shard(&world, Sharding::State, &[w.clone()], &[true])?;
+    /// let mut tape = GradientTape::new();
+    /// let loss = w.read()?.square()?.sum_all()?;
+    /// let own = vec![tape.gradient(&loss, &w)?];
+    /// adam.apply_across(&world, Sharding::State, &[w.clone()], own)?;
+    /// assert!(w.read()?.to_vec::<f32>()?[0] < 3.0);
+    /// # Ok::<(), tonnage::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Optimizer::apply`] has them, and [`sum_gradients`].
+    #[track_caller]
+    pub fn apply_across(
+        &self,
+        world: &World,
+        sharding: Sharding,
+        variables: &[Variable],
+        own: Vec<Gradient>,
+    ) -> Result<()> {
+        let source = Source::here();
+        let all: Vec<&Variable> = variables.iter().collect();
+        self.check_step(&all, &own).map_err(|e| e.at(source))?;
+        let in_blocks = sharding >= Sharding::Gradients && world.size() > 1 && self.steps_blocks();
+        let mut sums = Vec::with_capacity(own.len());
+        // The backward pass comes to the gradient of the last variable first.
+        for (variable, own) in variables.iter().zip(own).rev() {
+            sums.push(match own {
+                Gradient::Dense(own) if in_blocks && variable.has_blocks_for(world) => {
+                    SummedGradient::Block(own.reduce_blocks(world)?, variable.ty().shape)
+                }
+                own => {
+                    let whole = sum_gradients(world, vec![own])?.pop();
+                    SummedGradient::Whole(whole.unwrap_or(Gradient::Unconnected))
+                }
+            });
+        }
+        sums.reverse();
+        self.apply_summed(variables, &sums, world, source)
+    }
+
+    /// Lets each rank hold a block of the state from now on, and from [`Sharding::Weights`] on of the variables, of which `dense` says whose gradients are no rows of
+    /// a table. Reading one is an op of all ranks then. All of its state is there before: [`Optimizer::build`].
+    ///
+    /// # Errors
+    /// Where the blocks cannot be made.
+    pub fn shard(
+        &self,
+        world: &World,
+        sharding: Sharding,
+        variables: &[Variable],
+        dense: &[bool],
+    ) -> Result<()> {
+        self.propose_blocks(world, sharding, variables, dense, &mut HashMap::new());
+        self.cut_blocks(variables)
+    }
+
+    /// What is traced from here on takes state and variables to be in blocks; nothing is cut yet. Those that stay whole have their proposals taken back.
+    pub(crate) fn propose_blocks(
+        &self,
+        world: &World,
+        sharding: Sharding,
+        variables: &[Variable],
+        dense: &[bool],
+        blocks: &mut HashMap<u64, Blocks>,
+    ) {
+        let can = world.size() > 1 && self.steps_blocks();
+        for (variable, dense) in variables.iter().zip(dense) {
+            let parts = self.state_like(variable);
+            let of_state = parts.iter().map(|part| (part, Sharding::State));
+            for (part, from) in of_state.chain([(variable, Sharding::Weights)]) {
+                if can && *dense && sharding >= from && variable.has_blocks_for(world) {
+                    let make = || part.blocks_for(world);
+                    part.propose_blocks(blocks.entry(part.number()).or_insert_with(make));
+                } else {
+                    part.withdraw_blocks();
+                }
+            }
+        }
+    }
+
+    /// Keeps the blocks of this rank alone, of what was proposed.
+    pub(crate) fn cut_blocks(&self, variables: &[Variable]) -> Result<()> {
+        // State may start as its variable's value.
+        let state = variables.iter().flat_map(|variable| self.state_like(variable));
+        state.collect::<Vec<_>>().iter().chain(variables).try_for_each(Variable::cut)
     }
 
     /// Whether ranks can step a block each.

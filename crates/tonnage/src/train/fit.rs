@@ -38,6 +38,8 @@ pub struct History {
     pub predicted_sent: Bytes,
     /// Bytes that the programs of all steps sent.
     pub sent: Bytes,
+    /// What the engine that moves bytes between ranks took of this process when it joined: in no plan, and beside what a step takes.
+    pub engine: Bytes,
     /// What the data hold at most beside it: the order of rows, or all that the steps of a pipeline hold back.
     pub data: Bytes,
     /// Time in steps.

@@ -18,6 +18,7 @@ use crate::memory;
 use crate::nn::Layer;
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+use crate::world::engine_memory;
 
 /// Trains as `fit` says.
 pub(super) fn run<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
@@ -96,6 +97,7 @@ impl<'a, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>, C: Callback> Train
             sharding: step.shards.now(),
             predicted_sent: figures.sent,
             sent: Bytes::ZERO,
+            engine: engine_memory(),
             data: of_data,
             seconds: 0.0,
         };

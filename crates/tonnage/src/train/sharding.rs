@@ -112,25 +112,12 @@ impl Shards {
         let mut state = self.state();
         let ShardsState { now, dense, blocks } = &mut *state;
         *now = sharding;
-        for (variable, dense) in variables.iter().zip(dense.iter()) {
-            let parts = optimizer.state_like(variable);
-            let of_state = parts.iter().map(|part| (part, Sharding::State));
-            for (part, from) in of_state.chain([(variable, Sharding::Weights)]) {
-                if *dense && sharding >= from {
-                    let make = || part.blocks_for(&self.world);
-                    part.propose_blocks(blocks.entry(part.number()).or_insert_with(make));
-                } else {
-                    part.withdraw_blocks();
-                }
-            }
-        }
+        optimizer.propose_blocks(&self.world, sharding, variables, dense, blocks);
     }
 
     /// Keeps the blocks of this rank alone.
     pub fn cut(&self, variables: &[Variable], optimizer: &Optimizer) -> Result<()> {
-        // State may start as its variable's value.
-        let state = variables.iter().flat_map(|variable| optimizer.state_like(variable));
-        state.collect::<Vec<_>>().iter().chain(variables).try_for_each(Variable::cut)
+        optimizer.cut_blocks(variables)
     }
 
     /// The shardings that there are: those that change no bit, from what is cut already on.

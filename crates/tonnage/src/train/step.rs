@@ -3,7 +3,7 @@
 //! Decision: `docs/decisions/loss-is-asserted.md`.
 
 use tonnage_core::error::bad_argument;
-use tonnage_core::{Error, ErrorKind, Result, Source};
+use tonnage_core::{Error, ErrorKind, Result, Source, World};
 
 use super::checkpoint::of_model;
 use super::sharding::{Sharding, Shards};
@@ -16,6 +16,7 @@ use crate::optim::{LossScale, Optimizer, SummedGradient};
 use crate::tape::{Gradient, GradientTape, finite};
 use crate::tensor::Tensor;
 use crate::variable::Variable;
+use crate::world::among;
 
 /// Rows to learn from: what goes in, and what should come out.
 pub(super) type Batch = (Tensor, Tensor);
@@ -121,10 +122,15 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
 
     /// The model's forward pass. One that is a layer of this crate has no lines of its own.
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        match self.model.is_user_code() {
-            true => self.model.forward(x, Mode::Training),
-            false => self.source.stand_for(|| self.model.forward(x, Mode::Training)),
-        }
+        self.forward_among(&self.shards.world, x)
+    }
+
+    fn forward_among(&self, world: &World, x: &Tensor) -> Result<Tensor> {
+        let forward = || self.model.forward(x, Mode::Training);
+        among(world, || match self.model.is_user_code() {
+            true => forward(),
+            false => self.source.stand_for(forward),
+        })
     }
 
     /// Gradients of a scaled loss are whole on all ranks, which come to the same answer.
@@ -181,7 +187,9 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> TrainStep<'_, M, L> {
         } else {
             let recompute = || -> Result<()> {
                 let _tape = GradientTape::new();
-                (self.loss)(&self.forward(&x)?, &y)?.mean_all()?;
+                // The others do something else meanwhile.
+                let said = self.forward_among(&World::alone(), &x)?;
+                (self.loss)(&said, &y)?.mean_all()?;
                 Ok(())
             };
             match finite::first_not_finite(recompute) {

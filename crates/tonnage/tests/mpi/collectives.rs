@@ -10,28 +10,14 @@ use tonnage::{
 use crate::{name, on_ranks};
 
 #[test]
-fn sums_have_the_bits_of_a_loop_over_the_ranks() {
-    on_ranks(name!(), 2..=4, |world| sums(world).unwrap());
-}
-
-#[test]
-fn what_is_gathered_and_broadcast_is_what_was_sent() {
-    on_ranks(name!(), [3], |world| moves(world).unwrap());
-}
-
-#[test]
-fn gradients_are_those_of_the_sum_of_all_losses() {
-    on_ranks(name!(), [3], |world| gradients(world).unwrap());
-}
-
-#[test]
-fn a_plan_knows_the_bucket_and_sums_are_in_place() {
-    on_ranks(name!(), [3], |world| plans(world).unwrap());
-}
-
-#[test]
-fn mistakes_are_errors_before_anything_is_sent() {
-    on_ranks(name!(), [3], |world| mistakes(world).unwrap());
+fn sums_have_the_bits_of_a_loop_over_the_ranks_and_a_plan_knows_their_bucket() {
+    on_ranks(name!(), 2..=4, |world| {
+        sums(world).unwrap();
+        // What does not depend on how many ranks there are. A job takes a second to start.
+        if world.size() == 3 {
+            [moves, gradients, plans, mistakes].iter().for_each(|run| run(world).unwrap());
+        }
+    });
 }
 
 /// A number of a rank, of many sizes, so that the order of additions shows.

@@ -9,6 +9,7 @@ mod feeding;
 mod layers;
 mod metrics;
 mod models;
+mod network;
 mod nn;
 mod nn_refused;
 mod optim;

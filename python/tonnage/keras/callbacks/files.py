@@ -56,6 +56,9 @@ class ModelCheckpoint(_Watching):
             path = self.filepath.format(epoch=epoch + 1, batch=(batch or 0) + 1, **logs)
         except KeyError as error:
             raise KeyError(f"Failed to format this callback filepath: {self.filepath!r}. Reason: {error}") from None
+        optimizer = getattr(self.model, "optimizer", None)
+        if any(v.in_blocks for v in (*self.model.variables, *(optimizer.variables if optimizer is not None else ()))):
+            raise NotImplementedError("ModelCheckpoint of variables that ranks hold in blocks, which one rank cannot write alone: use tf.train.Checkpoint")
         if _replicas.writes(path):
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             if self.save_weights_only:

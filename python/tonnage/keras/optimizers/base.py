@@ -22,7 +22,7 @@ class Optimizer(Configured):
     _rule = None
     """The name of its rule in Rust; ``None`` is one of the user's own."""
 
-    loss_scale_factor = gradient_accumulation_steps = ema_overwrite_frequency = _parts = None
+    loss_scale_factor = gradient_accumulation_steps = ema_overwrite_frequency = _parts = _across = None
 
     def __init__(self, learning_rate=0.01, weight_decay=None, clipnorm=None, clipvalue=None, global_clipnorm=None,
                  use_ema=False, ema_momentum=0.99, ema_overwrite_frequency=None, loss_scale_factor=None,
@@ -198,7 +198,7 @@ class Optimizer(Configured):
         if ranks is not None and not _t.in_replica():
             raise RuntimeError("gradients cannot be applied for all replicas at once: apply them in what strategy.run calls")
         if ranks is not None and aggregate:
-            grads = ranks.sum_gradients(variables, grads)
+            grads = self._summed(ranks, _replicas.stack()[-1], grads, variables)
         self._build_once(variables)
         self._built_for = variables
         names = vars(self).get("_kept_names")
@@ -214,6 +214,15 @@ class Optimizer(Configured):
             self._update(grads, variables)
         else:
             self._accumulate(grads, variables)
+
+    def _summed(self, ranks, strategy, grads, variables):
+        """Gradients of all replicas, added up; or as they are, where each rank gets the sums of its blocks alone as the step is made."""
+        is_ours = self._rule is not None and self.gradient_accumulation_steps is None
+        if is_ours:
+            dense = [g is not None and not isinstance(g, IndexedSlices) for g in grads]
+            strategy.seen[self._inner] = variables, dense
+        self._across = strategy if is_ours and strategy.sharding in ("gradients", "weights") else None
+        return grads if self._across else ranks.sum_gradients(variables, grads)
 
     def _update(self, grads, variables):
         """One step of the rule, and what follows it."""
@@ -283,6 +292,9 @@ class Optimizer(Configured):
         cond(_t.to_tensor(self._parts, None, None) % steps == 0, step, add)
 
     def _step(self, grads, variables):
+        if self._across is not None:
+            self._inner.apply_across(self._across.world, self._across.sharding, variables, grads)
+            return
         if self._rule is not None:
             self._inner.apply(variables, grads)
             return

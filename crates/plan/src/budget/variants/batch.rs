@@ -101,6 +101,7 @@ fn variant(
     for sketch in sketches {
         variant.pressure.nodes[node].scratch = sketch.peak.bytes + drawn;
         points.push(FrontierPoint {
+            ahead: tonnage_core::Bytes::ZERO,
             runs: runs.clone(),
             cut: None,
             seconds: variant.seconds + pieces as f64 * sketch.seconds,

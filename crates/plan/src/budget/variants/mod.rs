@@ -15,6 +15,7 @@ mod segments;
 
 use std::sync::Arc;
 
+use tonnage_core::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::graph::Graph;
 
@@ -101,6 +102,8 @@ pub struct FrontierPoint {
     pub seconds: f64,
     /// The most that lives in the arena, about.
     pub peak: u64,
+    /// What it may take more so that kernels hide transfers between ranks.
+    pub ahead: Bytes,
 }
 
 impl Priced for FrontierPoint {
@@ -152,6 +155,7 @@ impl Variant {
             cut: None,
             seconds: self.seconds + sketch.seconds,
             peak: sketch.peak.bytes,
+            ahead: Bytes::ZERO,
         }
     }
 
