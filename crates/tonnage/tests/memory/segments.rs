@@ -215,7 +215,7 @@ fn sweep(program: Program, exact: bool) -> usize {
 #[test]
 fn soak_programs_with_a_wide_middle_give_the_same_in_just_the_memory_predicted() {
     let _context = own_context();
-    let count = if std::env::var_os("TONNAGE_SOAK").is_some() { 400 } else { 12 };
+    let count = if std::env::var_os("TONNAGE_SOAK").is_some() { 400 } else { 24 };
     let mut cut = [0; 4];
     for seed in 0..count {
         let _seed = Seed(seed);
