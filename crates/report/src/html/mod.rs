@@ -244,6 +244,7 @@ fn explained(explained: &Explanation) -> Value {
         "is_bound": explained.is_bound,
         "spilled": explained.spilled,
         "fitted": explained.fitted.map(|fitted| fitted.to_string()),
+        "segments": explained.segments.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "peak_step": explained.peak_step,
         "holders": explained.live_at_peak.iter().map(holder).collect::<Vec<_>>(),
         "by_kind": explained.by_kind.iter().map(|s| json!([s.name, s.count, s.bytes])).collect::<Vec<_>>(),

@@ -351,6 +351,7 @@
     if (told.spilled) parts.push(['spilled', told.spilled]);
     for (const [name, figure] of parts) fact(name, bytes(figure));
     if (told.fitted) fact('how it fits', told.fitted);
+    for (const segment of told.segments) fact('in pieces', segment);
     if (told.is_bound) fact('peak', 'a bound: data decide');
     $('suggestions').append(told.suggestions.length
       ? table([['saves', 'n'], ['line'], ['what to do']], told.suggestions.map(([saves, line, what]) => [bytes(saves), line, what]))

@@ -90,7 +90,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
     }
 
     /// The same bits at every budget: whatever would change one, be it in its last place, is not done. The batch is not
-    /// cut into pieces, and nothing is stored in bf16.
+    /// cut into pieces, nor a segment where anything is summed over them, and nothing is stored in bf16.
     ///
     /// ```
     /// use tonnage::{DType, Elementwise, GradientTape, Tensor, Variable, function, random_normal};

@@ -68,7 +68,7 @@ fn forbidden(levers: Levers) -> Vec<Forbidden> {
     }
     if !allowed.micro_batches {
         found.push(Forbidden {
-            what: "the batch in pieces, which `exact()` forbids",
+            what: "the batch or segments in pieces, which `exact()` forbids",
             with: Levers { allowed: Allowed { micro_batches: true, ..allowed }, ..levers },
         });
     }

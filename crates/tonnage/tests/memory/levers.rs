@@ -242,7 +242,10 @@ fn exact_forbids_pieces_and_the_error_says_that_they_would_help() {
     let least = refused(&limited.budget("100KiB").unwrap().plan(&args).unwrap_err()).0;
     let under = Bytes::new(least.get() - 1);
     let error = Net::new(12).step(false).exact().budget(under).unwrap().plan(&args).unwrap_err();
-    assert!(error.to_string().contains("the batch in pieces, which `exact()` forbids"), "{error}");
+    assert!(
+        error.to_string().contains("the batch or segments in pieces, which `exact()` forbids"),
+        "{error}"
+    );
     assert!(Net::new(12).step(false).budget(under).unwrap().plan(&args).is_ok());
 }
 

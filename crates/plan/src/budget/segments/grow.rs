@@ -8,6 +8,7 @@
 
 use smallvec::SmallVec;
 use tonnage_core::graph::ValueId;
+use tonnage_ops::shape::broadcast_to::BROADCAST_TO;
 
 use super::super::pieces::PieceOf;
 use super::super::pieces::node::{BatchPart, OnPieces, on_parts, on_pieces};
@@ -173,8 +174,12 @@ impl<'a, 'g> Growing<'a, 'g> {
             }
             _ => return None,
         }
-        let maker = self.program.maker(id).filter(|_| deep > 0 && self.is_wide(id));
-        if let Some(at) = maker.filter(|at| self.program.may_be_cut(*at))
+        // A broadcast has no bytes of its own: what it is of is cut.
+        let goes_on = |at: &usize| {
+            let is_broadcast = self.program.graph.nodes[*at].op == &BROADCAST_TO;
+            deep > 0 && (is_broadcast || self.is_wide(id)) && self.program.may_be_cut(*at)
+        };
+        if let Some(at) = self.program.maker(id).filter(goes_on)
             && let Some((input, own, on)) = self.backward(at, id, axis)
         {
             let node = &self.program.graph.nodes[at];

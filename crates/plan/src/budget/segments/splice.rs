@@ -82,7 +82,8 @@ fn extract(program: &Program, region: &Region) -> (Graph, Vec<ValueId>, Vec<Valu
                 let op = whole.nodes[*at].op;
                 (op == &FILL || op == &BROADCAST_TO) && !nodes.contains(at)
             };
-            if let Some(at) = program.maker(*id).filter(made_inside) {
+            let is_cut = region.cut.iter().any(|(cut, _)| cut == id);
+            if let Some(at) = program.maker(*id).filter(|at| !is_cut && made_inside(at)) {
                 nodes.push(at);
             }
         }
