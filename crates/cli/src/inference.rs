@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use tonnage::nn::{Layer, Mode};
 use tonnage::train::{Checkpoints, Which, predictor};
-use tonnage::{DType, Elementwise, RandomKey, Tensor, tensor, zeros};
+use tonnage::{DType, Elementwise, Part, RandomKey, Tensor, tensor, zeros};
 
 use crate::datasets::{self, Wanted, text};
 use crate::models::{self, ModelConfig, Task};
@@ -123,9 +123,11 @@ fn write(
     args: &SampleArgs,
 ) -> tonnage::Result<Vec<i64>> {
     let length = sizes.length;
+    // A preset's vocabulary is larger than a text's.
+    let known = Part::from(0..sizes.characters.chars().count() as i64);
     let next = tonnage::function(|(seen, at): (Tensor, Tensor)| {
         let said = model.forward(&seen, Mode::Inference)?.cast(DType::F32)?;
-        said.gather(&at, 1)?.squeeze([0, 1])
+        said.gather(&at, 1)?.squeeze([0, 1])?.slice(&[known])
     });
     let mut key = RandomKey::new(args.seed);
     for _ in 0..args.characters {

@@ -32,6 +32,7 @@ fn an_option_that_a_model_has_no_use_for_is_refused_with_those_that_have() {
         ("recommender --length 8", "gpt, gru"),
         ("mlp --length 64", "gpt, gru"),
         ("recommender --precision f32", "mlp, cnn, gpt, gru"),
+        ("gru --preset gpt2-124m", "gpt"),
     ] {
         for command in ["train", "plan", "explain"] {
             let text = refused(folder.path(), &format!("{command} {line}"));
@@ -42,6 +43,12 @@ fn an_option_that_a_model_has_no_use_for_is_refused_with_those_that_have() {
     for option in ["width", "layers", "length", "batch", "accumulate", "patience"] {
         let text = refused(folder.path(), &format!("train gpt --{option} 0"));
         assert!(text.contains("give at least 1"), "{text}");
+    }
+    for (more, wanted) in
+        [("--length 2000", "1024 positions"), ("--width 64", "--width"), ("--layers 2", "--layers")]
+    {
+        let text = refused(folder.path(), &format!("plan gpt --preset gpt2-124m {more}"));
+        assert!(text.contains(wanted), "{text}");
     }
     let text = refused(folder.path(), "train mlp --resume");
     assert!(text.contains("--checkpoint"), "{text}");

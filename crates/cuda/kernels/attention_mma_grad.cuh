@@ -2,12 +2,13 @@
 //
 //   QUERY_M, QUERY_KEYS, QUERY_STAGES    for those of queries: tiles of 16 queries that a warp has, keys of a tile, how many tiles there are
 //   KEY_QUERIES, KEY_STAGES              for those of keys: queries of a tile, how many tiles there are
+//   BLOCKS                               blocks of threads that a multiprocessor is to hold
 //   PARTS                                whether keys and values have blocks of their own: their sums are too many for one
 //
 // What comes is taken in parts of at most 32 rows, for scores and their gradients are in registers at once.
 
 #undef TN_BLOCKS
-#define TN_BLOCKS 1
+#define TN_BLOCKS BLOCKS
 
 // What a query has for all of its weights: the logarithm of their sum, in powers of 2 where nothing is added to scores; what that lost; and
 // what is shared.
@@ -144,6 +145,7 @@ TN_KERNEL(of_queries) {
 }
 
 constexpr int KEY_ROWS = WARPS * 16, KEY_SUB = KEY_QUERIES < 32 || DP + EP > 128 ? 16 : 32;
+// Keys stay in registers as long as there are enough; for values, there never are.
 constexpr bool KEY_KEPT = DP <= 64 && EP <= 64;
 
 // The numbers of queries lie apart: logarithms, what they lost, what is shared.
@@ -183,11 +185,8 @@ TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
   __syncthreads();
   const u16* const k = tile_k + own * PD + left_at(lane, PD);
   const u16* const v = tile_v + own * PE + left_at(lane, PE);
-  u32 kept_k[1][KEY_KEPT ? DP / 16 : 1][4], kept_v[1][KEY_KEPT ? EP / 16 : 1][4];
-  if constexpr (KEY_KEPT) {
-    keep<1, D>(kept_k, k);
-    keep<1, E>(kept_v, v);
-  }
+  u32 kept_k[1][KEY_KEPT ? DP / 16 : 1][4];
+  if constexpr (KEY_KEPT) keep<1, D>(kept_k, k);
   f32 dk[1][OF_KEYS ? DP / 8 : 1][4], dv[1][OF_VALUES ? EP / 8 : 1][4];
   clear(dk);
   clear(dv);
@@ -221,7 +220,7 @@ TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
 #pragma unroll
           for (int i = 0; i < 4; i++) slopes[0][n][i] = -shared.v[i % 2];
         }
-        add_products<1, KEY_SUB, E, KEY_KEPT>(slopes, kept_v, v, tile_g + right_at(lane, PE));
+        add_products<1, KEY_SUB, E, false>(slopes, kept_k, v, tile_g + right_at(lane, PE));
       }
       if (MASK != 2) {
 #pragma unroll
@@ -233,18 +232,24 @@ TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
       }
       if (hides) {
 #pragma unroll
-        for (int n = 0; n < KEY_SUB / 8; n++)
+        for (int half = 0; half < 2; half++) {
+          const int key = from + own + half * 8 + lane / 4, query = first + sub + lane % 4 * 2;
+          // How many queries further the first is that sees the key.
+          const int least = CAUSAL ? key + queries - keys - query : 0;
 #pragma unroll
-          for (int i = 0; i < 2; i++) {
-            const int query = first + sub + n * 8 + lane % 4 * 2 + i, seen = query < queries ? sees(query, queries, keys) : 0;
-            const Numbers of = {log[n * 8 + i], MASK == 2 ? log[LOST + n * 8 + i] : 0.0f, 0.0f};
+          for (int n = 0; n < KEY_SUB / 8; n++)
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-              const int key = from + own + half * 8 + lane / 4;
+            for (int i = 0; i < 2; i++) {
               f32& weight = weights[0][n][2 * half + i];
-              weight = key < seen ? weight_behind(p, weight, scale, of, b, h, query, key) : 0.0f;
+              bool shows = n * 8 + i >= least;
+              if (MASK != 0) {
+                shows = shows && query + n * 8 + i < queries && key < keys;
+                const Numbers of = {log[n * 8 + i], MASK == 2 ? log[LOST + n * 8 + i] : 0.0f, 0.0f};
+                if (shows) weight = weight_behind(p, weight, scale, of, b, h, query + n * 8 + i, key);
+              }
+              weight = shows ? weight : 0.0f;
             }
-          }
+        }
       }
       if (OF_KEYS) {
 #pragma unroll

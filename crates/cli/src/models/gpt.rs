@@ -1,4 +1,4 @@
-//! A small transformer that says the next character (Vaswani et al. 2017, with norms before each part, as GPT-2 has them).
+//! A transformer that says the next character (Vaswani et al. 2017, with norms before each part, as GPT-2 has them): a small one, or GPT-2.
 
 use tonnage::nn::{
     Dense, Embedding, Initializer, Layer, LayerNorm, Mode, MultiHeadAttention, Param, Parameters,
@@ -6,7 +6,9 @@ use tonnage::nn::{
 };
 use tonnage::{DType, Elementwise, Part, Result, Source, Tensor, parameters};
 
-/// The width of a head.
+use super::ModelConfig;
+
+/// The width of a head, where no preset says another.
 const HEAD: usize = 16;
 
 /// Characters `[batch, length]` to what comes next at each position, `[batch, length, characters]`.
@@ -18,7 +20,8 @@ pub struct Gpt {
     positions: Param,
     blocks: Vec<TransformerBlock>,
     norm: LayerNorm,
-    head: Dense,
+    /// The last product; nothing where it shares the table of tokens.
+    head: Option<Dense>,
 }
 
 impl Parameters for Gpt {
@@ -27,24 +30,30 @@ impl Parameters for Gpt {
         walk.part("places", &self.positions); // as checkpoints call it
         walk.part("blocks", &self.blocks);
         walk.part("norm", &self.norm);
-        walk.part("head", &self.head);
+        if let Some(head) = &self.head {
+            walk.part("head", head);
+        }
     }
 }
 
 impl Gpt {
-    /// Of this vocabulary, width of vectors, number of blocks, and length of the context.
-    pub fn new(vocabulary: usize, width: usize, layers: usize, length: usize, dtype: DType) -> Gpt {
+    /// Of the vocabulary, width of vectors, number of blocks and length of the context that a configuration says.
+    pub fn new(config: &ModelConfig) -> Gpt {
         let start = Initializer::Normal(0.0, 0.02);
-        let heads = (width / HEAD).max(1);
+        let &ModelConfig { width, layers, length, preset, .. } = config;
+        let vocabulary = config.classes();
+        let heads = preset.map_or((width / HEAD).max(1), |preset| preset.sizes().heads);
+        // GPT-2 has the approximation by the hyperbolic tangent, and one table for what goes in and what comes out.
+        let block = || TransformerBlock::new(heads, width, preset.is_some());
         Gpt {
             length,
             width,
-            dtype,
+            dtype: config.precision.dtype(),
             tokens: Embedding::new(vocabulary, width).starting(start),
             positions: Param::new("gpt/places", start),
-            blocks: (0..layers).map(|_| TransformerBlock::new(heads, width)).collect(),
+            blocks: (0..layers).map(|_| block()).collect(),
             norm: LayerNorm::new(),
-            head: Dense::new(vocabulary).no_bias(),
+            head: preset.is_none().then(|| Dense::new(vocabulary).no_bias()),
         }
     }
 }
@@ -60,7 +69,13 @@ impl Layer for Gpt {
         for (i, block) in self.blocks.iter().enumerate() {
             x = Source::for_layer(&format!("blocks.{i}"), || block.forward(&x, mode))?;
         }
-        Source::for_layer("head", || self.head.forward(&self.norm.forward(&x, mode)?, mode))
+        Source::for_layer("head", || {
+            let x = self.norm.forward(&x, mode)?;
+            match &self.head {
+                Some(head) => head.forward(&x, mode),
+                None => x.matmul(&self.tokens.table()?.cast(self.dtype)?.transpose(&[1, 0])?),
+            }
+        })
     }
 }
 
@@ -71,18 +86,21 @@ struct TransformerBlock {
     between: LayerNorm,
     wide: Dense,
     narrow: Dense,
+    /// Whether gelu is approximated.
+    approximate: bool,
 }
 
 parameters!(TransformerBlock { before, attention, between, wide, narrow });
 
 impl TransformerBlock {
-    fn new(heads: usize, width: usize) -> TransformerBlock {
+    fn new(heads: usize, width: usize, approximate: bool) -> TransformerBlock {
         TransformerBlock {
             before: LayerNorm::new(),
             attention: MultiHeadAttention::new(heads).causal(),
             between: LayerNorm::new(),
             wide: Dense::new(4 * width),
             narrow: Dense::new(width),
+            approximate,
         }
     }
 }
@@ -90,7 +108,8 @@ impl TransformerBlock {
 impl Layer for TransformerBlock {
     fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let x = (x + self.attention.forward(&self.before.forward(x, mode)?, mode)?)?;
-        let wide = self.wide.forward(&self.between.forward(&x, mode)?, mode)?.gelu()?;
+        let wide = self.wide.forward(&self.between.forward(&x, mode)?, mode)?;
+        let wide = if self.approximate { wide.gelu_tanh()? } else { wide.gelu()? };
         &x + self.narrow.forward(&wide, mode)?
     }
 }

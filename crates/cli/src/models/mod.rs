@@ -2,10 +2,12 @@
 
 mod gpt;
 mod pictures;
+mod preset;
 mod recommender;
 mod recurrent;
 
 use clap::ValueEnum;
+pub use preset::Preset;
 use serde::{Deserialize, Serialize};
 use tonnage::nn::Layer;
 use tonnage::{DType, Elementwise, Result, Tensor};
@@ -90,6 +92,9 @@ pub struct ModelConfig {
     pub layers: usize,
     /// Characters that are seen at once.
     pub length: usize,
+    /// The published model that it is, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
     /// The characters, in the order of their indices.
     #[serde(default)]
     pub characters: String,
@@ -98,15 +103,20 @@ pub struct ModelConfig {
     pub mean: f32,
 }
 
+impl ModelConfig {
+    /// Classes of pictures, or the vocabulary.
+    fn classes(&self) -> usize {
+        self.classes.first().copied().unwrap_or(1)
+    }
+}
+
 /// Builds it.
 pub fn build(sizes: &ModelConfig) -> Box<dyn Layer> {
-    let (classes, dtype) = (sizes.classes.first().copied().unwrap_or(1), sizes.precision.dtype());
+    let (classes, dtype) = (sizes.classes(), sizes.precision.dtype());
     match sizes.model {
         Model::Mlp => Box::new(pictures::mlp(classes, dtype)),
         Model::Cnn => Box::new(pictures::cnn(classes, dtype)),
-        Model::Gpt => {
-            Box::new(gpt::Gpt::new(classes, sizes.width, sizes.layers, sizes.length, dtype))
-        }
+        Model::Gpt => Box::new(gpt::Gpt::new(sizes)),
         Model::Gru => Box::new(recurrent::Gru::new(classes, sizes.width, dtype)),
         Model::Recommender => {
             let things = sizes.classes.get(1).copied().unwrap_or(1);

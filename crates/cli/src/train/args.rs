@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use tonnage::Bytes;
 use tonnage::optim::{Adafactor, Adagrad, Adam8Bit, Lion, Optimizer, RmsProp, Schedule, Sgd};
 
-use crate::models::{Model, Precision, Task};
+use crate::models::{Model, Precision, Preset, Task};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OptimizerName {
@@ -27,6 +27,9 @@ pub struct TrainArgs {
     /// The model.
     #[arg(default_value = "cnn")]
     pub model: Model,
+    /// For gpt: a published model, with 1,024 positions, in bf16 with adamw where nothing else is said.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["width", "layers"])]
+    pub preset: Option<Preset>,
     /// What a step may take, such as 8MiB; without it, as much as is quickest.
     #[arg(long, value_name = "BYTES")]
     pub budget: Option<Bytes>,
@@ -49,10 +52,10 @@ pub struct TrainArgs {
     /// End where the loss on what is held out did not fall for this many epochs.
     #[arg(long, value_name = "EPOCHS")]
     pub patience: Option<u64>,
-    /// How gradients change the parameters.
-    #[arg(long, default_value = "adam")]
-    pub optimizer: OptimizerName,
-    /// The learning rate at first; it falls to 0 as half a wave of the cosine [default: 0.003, of ratings 0.01].
+    /// How gradients change the parameters [default: adam, of a preset adamw].
+    #[arg(long)]
+    pub optimizer: Option<OptimizerName>,
+    /// The learning rate at first; it falls to 0 as half a wave of the cosine [default: 0.003, of ratings 0.01, of a preset 0.0006].
     #[arg(long)]
     pub rate: Option<f64>,
     /// What the model computes in; of 16 bits, parameters are kept in f32 too. Ratings are learned in f32 alone [default: f32].
@@ -118,19 +121,23 @@ impl TrainArgs {
     }
 
     pub fn width(&self) -> usize {
+        if let Some(preset) = self.preset {
+            return preset.sizes().width;
+        }
         self.width.unwrap_or(if self.model.task() == Task::Ratings { 8 } else { 64 })
     }
 
     pub fn layers(&self) -> usize {
-        self.layers.unwrap_or(2)
+        self.layers.unwrap_or(self.preset.map_or(2, |preset| preset.sizes().layers))
     }
 
     pub fn length(&self) -> usize {
-        self.length.unwrap_or(64)
+        self.length.unwrap_or(if self.preset.is_some() { Preset::LENGTH } else { 64 })
     }
 
     pub fn precision(&self) -> Precision {
-        self.precision.unwrap_or_default()
+        let usual = if self.preset.is_some() { Precision::Bf16 } else { Precision::default() };
+        self.precision.unwrap_or(usual)
     }
 
     /// Refuses what the model has no use for, and what makes no sense: nothing that is given is ignored.
@@ -141,6 +148,7 @@ impl TrainArgs {
             ("layers", self.layers.is_some(), &[Gpt]),
             ("length", self.length.is_some(), &[Gpt, Gru]),
             ("precision", self.precision.is_some(), &[Mlp, Cnn, Gpt, Gru]),
+            ("preset", self.preset.is_some(), &[Gpt]),
         ];
         for (option, is_given, of) in given {
             if is_given && !of.contains(&self.model) {
@@ -148,6 +156,12 @@ impl TrainArgs {
                 let (own, of) = (self.name(), of.join(", "));
                 return Err(format!("`--{option}` is for {of}: leave it out for {own}"));
             }
+        }
+        if let Some(length) =
+            self.length.filter(|len| self.preset.is_some() && *len > Preset::LENGTH)
+        {
+            let most = Preset::LENGTH;
+            return Err(format!("`--length {length}`: the preset has {most} positions"));
         }
         let sizes = [
             ("width", self.width),
@@ -167,9 +181,13 @@ impl TrainArgs {
 
     /// The optimizer, whose rate falls in the course of `steps` steps.
     pub fn optimizer(&self, steps: u64) -> Optimizer {
-        let usual = if self.model.task() == Task::Ratings { 0.01 } else { 0.003 };
-        let start = self.rate.unwrap_or(usual);
-        let made = optimizer(self.optimizer, Schedule::Cosine { start, end: 0.0, steps });
+        let (rule, usual) = match self.model.task() {
+            _ if self.preset.is_some() => (OptimizerName::Adamw, 0.0006),
+            Task::Ratings => (OptimizerName::Adam, 0.01),
+            _ => (OptimizerName::Adam, 0.003),
+        };
+        let (rule, start) = (self.optimizer.unwrap_or(rule), self.rate.unwrap_or(usual));
+        let made = optimizer(rule, Schedule::Cosine { start, end: 0.0, steps });
         if self.precision() == Precision::F32 { made } else { made.master_weights() }
     }
 }

@@ -12,7 +12,7 @@ use tonnage::{Plan, Price, set_seed};
 
 use super::args::TrainArgs;
 use crate::datasets::{self, TrainTestData, Wanted};
-use crate::models::{self, ModelConfig, Precision, Task};
+use crate::models::{self, ModelConfig, Precision, Preset, Task};
 
 /// The file beside checkpoints that says what model they are of.
 const NAME: &str = "model.json";
@@ -44,10 +44,14 @@ impl TrainJob {
         let sizes = ModelConfig {
             model: args.model,
             precision: args.precision(),
-            classes: data.classes.clone(),
+            classes: match args.preset {
+                None => data.classes.clone(),
+                Some(_) => vec![Preset::VOCABULARY],
+            },
             width: args.width(),
             layers: args.layers(),
             length: args.length(),
+            preset: args.preset,
             characters: data.characters.clone(),
             mean: data.mean,
         };

@@ -38,18 +38,27 @@ pub struct AllTiles {
     pub forward: Tiles,
     pub of_queries: Tiles,
     pub of_keys: Tiles,
+    /// Blocks of threads of the gradients' kernels that a multiprocessor is to hold: of narrow heads three have registers enough.
+    pub blocks: usize,
     /// Blocks that a tile of keys is shared among: one for keys and one for values, where the sums of both are too many for one.
     pub parts: usize,
 }
 
 impl Tiles {
-    /// Those that fit, where the rows that stay and those that come are that wide, and `numbers` bytes belong to each that comes.
-    fn new(each: usize, stays: usize, comes: usize, numbers: usize) -> Option<Tiles> {
-        let all = COMING.into_iter().map(|(coming, stages)| {
+    /// Those that fit, of at most `most` rows that come, where the rows that stay and those that come are that wide, and `numbers` bytes
+    /// belong to each that comes.
+    fn new(
+        each: usize,
+        most: usize,
+        (stays, comes): (usize, usize),
+        numbers: usize,
+    ) -> Option<Tiles> {
+        let coming = COMING.into_iter().filter(|(coming, _)| *coming <= most);
+        let mut all = coming.map(|(coming, stages)| {
             let shared = WARPS * 16 * each * stays * 2 + coming * stages * (comes * 2 + numbers);
             Tiles { each, coming, stages, shared }
         });
-        all.into_iter().find(|tiles| tiles.shared <= SHARED_BYTES)
+        all.find(|tiles| tiles.shared <= SHARED_BYTES)
     }
 
     /// Rows that a block of threads keeps.
@@ -69,12 +78,15 @@ pub fn tiles(dtype: DType, (d, e): (usize, usize), masked: bool) -> Option<AllTi
     // As the kernels' text says it.
     let filled = |width: usize| width.next_multiple_of(16);
     let (pd, pe) = (filled(d) + 8, filled(e) + 8);
-    // Sums of 32 rows of a warp stay in registers as long as heads are narrow and no mask is read.
-    let each = if filled(d.max(e)) <= 64 && !masked { 2 } else { 1 };
+    // Means of 32 rows of a warp stay in registers as long as heads are narrow and no mask is read.
+    let is_light = filled(d.max(e)) <= 64 && !masked;
+    // Scores beside a mask's addresses.
+    let most = if masked && filled(d.max(e)) > 64 { 32 } else { 64 };
     Some(AllTiles {
-        forward: Tiles::new(each, pd, pd + pe, 0)?,
-        of_queries: Tiles::new(each, pd + pe, pd + pe, 0)?,
-        of_keys: Tiles::new(1, pd + pe, pd + pe, NUMBERS)?,
+        forward: Tiles::new(if is_light { 2 } else { 1 }, most, (pd, pd + pe), 0)?,
+        of_queries: Tiles::new(1, 64, (pd + pe, pd + pe), 0)?,
+        of_keys: Tiles::new(1, 64, (pd + pe, pd + pe), NUMBERS)?,
+        blocks: if is_light { 3 } else { 1 },
         parts: if filled(d) + filled(e) > 256 { 2 } else { 1 },
     })
 }

@@ -174,7 +174,7 @@ pub fn text(key: &AttentionKey) -> String {
     );
     let [both, forward, of_grad] = match mma::tiles(dtype, key.widths, key.mask.is_some()) {
         Some(tiles) => {
-            let mma::AllTiles { forward, of_queries, of_keys, parts } = tiles;
+            let mma::AllTiles { forward, of_queries, of_keys, blocks, parts } = tiles;
             let bf16 = dtype == DType::BF16;
             let _ = writeln!(
                 text,
@@ -190,7 +190,7 @@ pub fn text(key: &AttentionKey) -> String {
                 true => writeln!(
                     text,
                     "constexpr int QUERY_M = {}, QUERY_KEYS = {}, QUERY_STAGES = {};\n\
-                     constexpr int KEY_QUERIES = {}, KEY_STAGES = {}, PARTS = {parts};",
+                     constexpr int KEY_QUERIES = {}, KEY_STAGES = {}, PARTS = {parts}, BLOCKS = {blocks};",
                     of_queries.each,
                     of_queries.coming,
                     of_queries.stages,
