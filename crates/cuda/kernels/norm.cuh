@@ -5,7 +5,7 @@
 // S and C are and reads rows.
 
 // Threads that share channels, and pixels whose loads are in flight together.
-constexpr int D = 256 / A, U = V > 2 ? 4 : 8;
+constexpr int D = 256 / A, U = V > 2 || sizeof(C) == 8 ? 4 : 8;
 
 // A place in the work: an image, a part of its pixels, and channels.
 struct Place {

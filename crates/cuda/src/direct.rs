@@ -43,7 +43,7 @@ impl DirectKey {
         let dtypes = self.inputs.iter().flatten();
         let dtypes =
             dtypes.fold(0, |all, (dtype, one)| all * 64 + *dtype as usize * 2 + usize::from(*one));
-        (self.op / 8 ^ dtypes ^ self.count as usize) % ENTRIES
+        ((self.op / 8) ^ dtypes ^ self.count as usize) % ENTRIES
     }
 }
 

@@ -87,11 +87,12 @@ fn named(keys: &[KernelKey]) -> BTreeMap<String, &KernelKey> {
 }
 
 /// Compiles kernels for each architecture; every so many of them, or with `TONNAGE_SOAK` all. With `TONNAGE_RECORD` in the environment
-/// their figures are written anew.
+/// their figures are written anew, of all kernels or of none.
 pub fn compare(keys: &[KernelKey]) {
     let (major, minor) = version().unwrap();
-    let recorded = std::env::var_os("TONNAGE_RECORD").is_some();
-    let all = recorded || std::env::var_os("TONNAGE_SOAK").is_some();
+    let some = std::env::var_os("TONNAGE_KERNELS").is_some();
+    let recorded = std::env::var_os("TONNAGE_RECORD").is_some() && !some;
+    let all = recorded || some || std::env::var_os("TONNAGE_SOAK").is_some();
     let head = format!("# Registers of kernels for sm_80 and sm_90a, by NVRTC {major}.{minor}.");
     let golden = std::fs::read_to_string(path()).unwrap_or_default();
     let known: BTreeMap<&str, &str> =

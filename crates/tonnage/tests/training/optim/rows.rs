@@ -77,6 +77,7 @@ fn a_large_step_holds_the_sums_and_pieces_of_what_it_changes() {
         adagrad.apply([&table], &[tape.gradient(&loss, &table)?])
     });
     let indices = spread(81_920, 60_000).reshape([4096, 20]).unwrap();
+    step.call(indices.clone()).unwrap(); // makes the state
     call_checked(&step, &indices);
     let plan = step.plan(&indices).unwrap();
     let rows = Bytes::new(81_920 * 64 * 4);
