@@ -217,7 +217,8 @@ impl Frontier {
         }
         let (variant, frontier_point) = &self.points[point];
         let variant = &self.variants[*variant];
-        let mut made = plan_in_order(&self.graph(point)?, &self.inputs, &[], self.options_of(point))?;
+        let mut made =
+            plan_in_order(&self.graph(point)?, &self.inputs, &[], self.options_of(point))?;
         made.fitted = Some(Fitted {
             recomputed: frontier_point.recomputed(),
             spilled: made.spilled(),
