@@ -247,3 +247,47 @@ def test_files_by_tensorflows_names(tmp_path):
     assert gfile.listdir(folder) == ["y"] and gfile.glob([str(folder / "*")]) == [str(folder / "y")]
     gfile.rmtree(tmp_path / "a")
     assert not gfile.exists(folder) and gfile.isdir(tmp_path)
+
+
+def test_a_step_is_planned_for_ranks_that_are_not_there():
+    weight, adam = tf.Variable(tf.zeros([300, 100])), tf.keras.optimizers.Adam()
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(x @ weight))
+        adam.apply_gradients([(tape.gradient(loss, weight), weight)])
+        return loss
+
+    rows, size = tf.TensorSpec([8, 300]), 300 * 100 * 4
+    plans = {plan.sharding: plan for plan in tf.memory.plan_ranks(step, rows, ranks=4)}
+    assert list(plans) == ["replicas", "state", "gradients", "weights"]
+    # A sum goes around in blocks: each rank sends 3 of 4 of them twice. Blocks of new weights are gathered.
+    assert plans["replicas"].sent == 2 * 3 * size // 4 and plans["state"].sent == 3 * 3 * size // 4
+    assert plans["gradients"].sent == 2 * 3 * size // 4
+    assert plans["weights"].peak < plans["replicas"].peak and plans["replicas"].seconds > 0.0
+    assert plans["replicas"].plan.peak == plans["replicas"].peak
+    assert [plan.sharding for plan in tf.memory.plan_ranks(step, rows, ranks=1)] == ["replicas"]
+    assert [plan.sharding for plan in tf.memory.plan_ranks(lambda x: x + 1.0, rows, ranks=9)] == ["replicas"]
+    with pytest.raises(ValueError, match="0 ranks"):
+        tf.memory.plan_ranks(step, rows, ranks=0)
+    # Nothing has changed by that: one process trains as it did.
+    assert not weight.in_blocks and float(step(tf.ones([8, 300]))) == 0.0
+
+
+def test_one_rank_has_nothing_to_share(strategy):
+    weight, sgd = tf.Variable([1.0, 2.0]), tf.keras.optimizers.SGD(0.1)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(x * weight)
+        sgd.apply_gradients([(tape.gradient(loss, weight), weight)])
+
+    assert strategy.shard(step, tf.TensorSpec([2]), budget="1MiB").sharding == "replicas"
+    with pytest.raises(ValueError, match="of one rank"):
+        strategy.shard(step, tf.TensorSpec([2]), sharding="weights")
+    with pytest.raises(ValueError, match="none of"):
+        strategy.shard(step, tf.TensorSpec([2]), sharding="all")
+    with pytest.raises(ValueError, match="or a budget"):
+        strategy.shard(step, tf.TensorSpec([2]))
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="would do"):
+        strategy.shard(step, tf.TensorSpec([2]), budget=1)

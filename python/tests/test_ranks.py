@@ -93,6 +93,46 @@ same_on_all([*model.trainable_variables, *optimizer.variables])
 same_on_all([tf.Variable(loss), tf.Variable(accuracy.result())])
 assert bits(model.trainable_variables) == one_process(24, 3, lambda l: tf.reduce_sum(l) / tf.cast(ranks * l.shape[0], "float32"))
 
+# However much ranks hold in blocks, no bit changes; each holds its share alone, and a checkpoint has the whole.
+whole = bits(model.trainable_variables), sum(v.bytes for v in optimizer.variables)
+rows_of_batch = tf.TensorSpec([12 if ranks == 2 else 8, 6]), tf.TensorSpec([12 if ranks == 2 else 8], "int64")
+for sharding in ("state", "gradients", "weights"):
+    tf.random.set_seed(7)
+    with strategy.scope():
+        model, optimizer = network(), tf.keras.optimizers.Adam(0.02)
+    plan = strategy.shard(step, rows_of_batch, sharding=sharding)
+    assert plan.sharding == strategy.sharding == sharding and plan.sent > 0
+    again = tf.function(lambda inputs: strategy.reduce("SUM", strategy.run(step, args=(inputs,)), axis=None))
+    for _ in range(3):
+        for batch in strategy.experimental_distribute_dataset(data):
+            again(batch)
+    assert sum(v.bytes for v in optimizer.variables) < 0.6 * whole[1], sharding
+    assert any(v.in_blocks for v in model.trainable_variables) == (sharding == "weights")
+    assert bits(model.trainable_variables) == whole[0], sharding
+    assert tf.train.Checkpoint(model=model, optimizer=optimizer).write(f"saved-{sharding}") == f"saved-{sharding}"
+    other = network()
+    tf.train.Checkpoint(model=other).read(f"saved-{sharding}")
+    assert bits(other.trainable_variables) == whole[0]
+strategy.sharding = "replicas"
+try:
+    strategy.shard(step, rows_of_batch, budget=100)
+    raise SystemExit("nothing fits 100 bytes")
+except tf.errors.ResourceExhaustedError as error:
+    assert "would do" in str(error) and f"{ranks} ranks" in str(error)
+
+# Rows of a table that are not as many on all ranks are an error of all of them, and nothing is sent.
+with strategy.scope():
+    table = tf.Variable(tf.ones([20, 2]))
+def of_rows(numbers):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(tf.gather(table, numbers))
+    optimizer.apply_gradients([(tape.gradient(loss, table), table)])
+try:
+    strategy.run(tf.function(of_rows), (tf.constant(list(range(rank + 1))),))
+    raise SystemExit("as many rows on all ranks")
+except tf.errors.InvalidArgumentError as error:
+    assert "different numbers of rows" in str(error), error
+
 # What goes between replicas.
 rows = tf.constant(np.full((rank + 1, 2), rank, "int32"))
 assert strategy.gather(rows, 0).numpy()[:, 0].tolist() == [r for r in range(ranks) for _ in range(r + 1)]

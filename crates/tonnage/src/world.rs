@@ -93,7 +93,8 @@ pub(crate) fn running_mean(old: Tensor, own: Tensor, momentum: f64) -> Result<Te
     let (ranks, length) = (world.size(), own.ty().shape.elements().known().unwrap_or(0));
     let all = own.reshape([1, length])?.all_gather(&world)?;
     if ranks <= FEW {
-        let of = |rank: usize| all.slice(&[(rank as i64..rank as i64 + 1).into()])?.reshape([length]);
+        let of =
+            |rank: usize| all.slice(&[(rank as i64..rank as i64 + 1).into()])?.reshape([length]);
         return (0..ranks).try_fold(old, |old, rank| follow(old, of(rank)?));
     }
     // The same in one sum.

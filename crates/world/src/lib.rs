@@ -48,8 +48,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tonnage_core::error::bad_argument;
-pub use tonnage_core::{Engine, World};
 use tonnage_core::{Bytes, Error, Result};
+pub use tonnage_core::{Engine, World};
 
 /// The world of this process, once it has joined, and what its engine took of memory then: MPI is initialized once.
 static JOINED: Mutex<Option<(World, Bytes)>> = Mutex::new(None);
@@ -109,7 +109,8 @@ pub fn engine_memory() -> Bytes {
 fn resident() -> Bytes {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    let kilobytes =
+        line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     Bytes::new(kilobytes.unwrap_or(0) << 10)
 }
 

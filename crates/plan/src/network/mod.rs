@@ -35,7 +35,8 @@ pub(crate) fn has_lane(graph: &Graph, target: &dyn Target) -> bool {
 /// Whether everything that is on its way has to arrive before a node: it moves bytes itself where no plan sees them, or may.
 fn is_barrier(node: &Node) -> bool {
     let moves = |node: &Node| world(&node.attrs).is_some_and(|world| world.size() > 1);
-    let inside = |node: &Node| -> bool { node.regions.iter().any(|g| g.nodes.iter().any(is_barrier)) };
+    let inside =
+        |node: &Node| -> bool { node.regions.iter().any(|g| g.nodes.iter().any(is_barrier)) };
     let in_region = node.regions.iter().any(|g| g.nodes.iter().any(moves));
     node.calls_host() || in_region || inside(node)
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 use tonnage_core::graph::Graph;
 use tonnage_core::row::Mem;
+use tonnage_ops::world::buckets::world;
 
 use crate::rewrite::shares;
 
@@ -32,7 +33,7 @@ impl Limits {
             waits: vec![false; count],
         };
         let updated: Vec<bool> = updated_roots(graph);
-        let mut last_effect: Option<u32> = None;
+        let (mut last_effect, mut last_transfer): (Option<u32>, Option<u32>) = (None, None);
         let deciders = graph.size_deciders();
         for (at, node) in graph.nodes.iter().enumerate() {
             let mut before: SmallVec<[u32; 4]> =
@@ -58,6 +59,10 @@ impl Limits {
             if node.has_effect() && (updates.is_empty() || !node.regions.is_empty()) {
                 before.extend(last_effect);
                 last_effect = Some(at as u32);
+            }
+            // Ranks send in one order, also where their plans differ, as those of batches of other lengths do.
+            if world(&node.attrs).is_some_and(|world| world.size() > 1) {
+                before.extend(last_transfer.replace(at as u32));
             }
             if node.can_fail() {
                 made.failing.push(at as u32);

@@ -2,16 +2,16 @@
 //! launch.
 
 use smallvec::SmallVec;
-use tonnage_core::{Node, ValueId};
 use tonnage_core::error::Result;
 use tonnage_core::shape::Sizes;
+use tonnage_core::{Node, ValueId};
 use tonnage_plan::{KernelCall, Run, Step};
 
 use super::dynamic;
 use super::frame::ExecutionFrame;
-use super::step::{add_loads, node_of};
 use super::generators::Generators;
 use super::places::Places;
+use super::step::{add_loads, node_of};
 use crate::backend::{KernelInput, KernelLaunch, KernelOutput, ReadSource, ReadSources, Reads};
 use crate::lend::{ByteRange, Lender};
 

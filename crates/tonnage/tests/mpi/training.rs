@@ -248,7 +248,8 @@ fn equal_bits(world: &World) -> Result<()> {
 
 /// Means over batches are those of one process too, which sees the batches of all ranks one after another.
 fn norms(world: &World) -> Result<()> {
-    let normed = || Sequential::new().then(Dense::new(9)).then(BatchNorm::new()).then(Dense::new(4));
+    let normed =
+        || Sequential::new().then(Dense::new(9)).then(BatchNorm::new()).then(Dense::new(4));
     check(world, ("norm", 8), normed, || Optimizer::adam(0.02), &points(101, &[6]))
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tonnage::bind;
 use tonnage::world::{Engine, World};
-use tonnage::{Elementwise, GradientTape, Plan, RandomKey, Result, Tensor, Variable, function};
 use tonnage::{DType, zeros};
+use tonnage::{Elementwise, GradientTape, Plan, RandomKey, Result, Tensor, Variable, function};
 use tonnage_core::attrs::Attrs;
 use tonnage_core::{Builder, Emit, Kind, Mark, Source, TensorType};
 use tonnage_ops::linalg::matmul::MATMUL;
@@ -115,12 +115,10 @@ fn layers() -> Vec<Variable> {
 fn hidden(plan: &Plan) -> Vec<usize> {
     let steps = plan.explain().steps;
     let begins = (0..steps.len()).filter(|at| steps[*at].lane == Lane::Network);
-    let awaited = |at: usize| {
-        steps.iter().position(|step| step.awaits.contains(&at)).unwrap_or(steps.len())
-    };
-    let products = |at: usize| {
-        steps[at + 1..awaited(at)].iter().filter(|step| step.op == "matmul").count()
-    };
+    let awaited =
+        |at: usize| steps.iter().position(|step| step.awaits.contains(&at)).unwrap_or(steps.len());
+    let products =
+        |at: usize| steps[at + 1..awaited(at)].iter().filter(|step| step.op == "matmul").count();
     begins.map(products).collect()
 }
 

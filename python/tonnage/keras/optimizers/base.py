@@ -197,6 +197,7 @@ class Optimizer(Configured):
         ranks = _replicas.several()
         if ranks is not None and not _t.in_replica():
             raise RuntimeError("gradients cannot be applied for all replicas at once: apply them in what strategy.run calls")
+        self._across = None
         if ranks is not None and aggregate:
             grads = self._summed(ranks, _replicas.stack()[-1], grads, variables)
         self._build_once(variables)
