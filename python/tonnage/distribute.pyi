@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from tonnage._typing import Axes, Bytes, TensorLike
 from tonnage.data.dataset import Dataset
+from tonnage.memory import ShardedPlan
 from typing import Any, TypeAlias
 
 class ClusterResolver:
@@ -59,7 +60,6 @@ class ReplicaContext:
     def replica_id_in_sync_group(self) -> Any: ...
 class Strategy:
     extended: Any
-    seen: Any
     world: Any
     def __init__(self) -> None: ...
     cluster_resolver: Any
@@ -68,7 +68,6 @@ class Strategy:
     def experimental_distribute_values_from_function(self, value_fn: Any) -> Any: ...
     def experimental_local_results(self, value: TensorLike) -> Any: ...
     def gather(self, value: TensorLike, axis: Axes) -> Any: ...
-    is_on_paper: bool
     @property
     def num_replicas_in_sync(self) -> Any: ...
     def reduce(self, reduce_op: Any, value: TensorLike, axis: Axes | None) -> Any: ...
