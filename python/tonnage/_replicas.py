@@ -42,7 +42,7 @@ def several():
 def joined():
     """The same where they are there, and not on paper alone."""
     held = stack()
-    return several() if held and not held[-1].is_on_paper else None
+    return several() if held and not held[-1]._is_on_paper else None
 
 
 def join(world):

@@ -4,35 +4,19 @@ The blocks, the sums and the plans are ``tonnage::optim``'s and the planner's; h
 make a step of what, then once more for each sharding, with blocks that are only proposed.
 """
 
-from typing import NamedTuple
-
 from . import _replicas
 from . import _tonnage as _t
 from .distribute import Strategy
 from .errors import ResourceExhaustedError
+from .memory import ShardedPlan, _step_around
 
 SHARDINGS = ("replicas", "state", "gradients", "weights")
-
-
-class ShardedPlan(NamedTuple):
-    """What a step takes of a rank where ranks hold blocks of it."""
-
-    sharding: str
-    """What they hold in blocks: ``"replicas"`` (nothing), ``"state"``, ``"gradients"`` too, ``"weights"`` too."""
-    peak: int
-    """Bytes that it takes at most."""
-    sent: int
-    """Bytes that a rank sends to others in a step."""
-    seconds: float
-    """How long it is expected to take, by the figures of this machine: see :func:`tf.config.calibrate`."""
-    plan: _t.Plan
-    """All of it: order, addresses, who holds what."""
 
 
 class _OnPaper(Strategy):
     """A strategy of ranks that are not there, or of those that are, for plans alone."""
 
-    is_on_paper = True
+    _is_on_paper = True
 
     def __init__(self, world):
         super().__init__()
@@ -41,8 +25,6 @@ class _OnPaper(Strategy):
 
 def plans(step, specs, world):
     """The plans of a step for every sharding, and the optimizers that it has."""
-    from .memory import _step_around
-
     paper, made = _OnPaper(world), []
 
     def planned(sharding):
@@ -53,8 +35,8 @@ def plans(step, specs, world):
 
     with _replicas.using(paper):
         planned("replicas")
-        for sharding in SHARDINGS[1:] if paper.seen and world.size > 1 else ():
-            seen = dict(paper.seen)
+        for sharding in SHARDINGS[1:] if paper._seen and world.size > 1 else ():
+            seen = dict(paper._seen)
             try:
                 for optimizer, (variables, dense) in seen.items():
                     optimizer.propose_blocks(world, sharding, variables, dense)
@@ -62,7 +44,7 @@ def plans(step, specs, world):
             finally:
                 for optimizer, (variables, dense) in seen.items():
                     optimizer.propose_blocks(world, "replicas", variables, dense)
-    return made, paper.seen
+    return made, paper._seen
 
 
 def shard(strategy, step, specs, sharding, budget):

@@ -159,9 +159,9 @@ class Strategy:
     def __init__(self):
         self.world = _t.World.alone()
         self.extended = StrategyExtended(self)
-        self.seen = {}  # optimizers that made a step, each with its variables, and whether their gradients are whole tensors
+        self._seen = {}  # optimizers that made a step, each with its variables, and whether their gradients are whole tensors
 
-    cluster_resolver, is_on_paper = None, False
+    cluster_resolver, _is_on_paper = None, False
 
     sharding = "replicas"
     """What ranks hold in blocks: ``"replicas"`` (nothing), ``"state"`` of optimizers, ``"gradients"`` too, ``"weights"`` too."""

@@ -1,8 +1,9 @@
 """Written by python/tools/stubs.py; change that, or the package, not this."""
 
 from collections.abc import Callable
-from tonnage._typing import Axes, TensorLike
+from tonnage._typing import Axes, Bytes, TensorLike
 from tonnage.data.dataset import Dataset
+from tonnage.memory import ShardedPlan
 from typing import Any, TypeAlias
 
 class ClusterResolver:
@@ -72,6 +73,8 @@ class Strategy:
     def reduce(self, reduce_op: Any, value: TensorLike, axis: Axes | None) -> Any: ...
     def run(self, fn: Callable[..., Any], args: Any = ..., kwargs: Any = None, options: Any = None) -> Any: ...
     def scope(self) -> Any: ...
+    def shard(self, step: Callable[..., Any], *specs: Any, sharding: str | None = None, budget: Bytes | None = None) -> ShardedPlan: ...
+    sharding: str
 class StrategyExtended:
     def __init__(self, strategy: Any) -> None: ...
     def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any = None) -> Any: ...

@@ -6,12 +6,28 @@ from html import escape as _escape
 import os as _os
 import sys as _sys
 import tempfile as _tempfile
+from typing import NamedTuple as _NamedTuple
 
 from . import _tonnage as _t
 from ._function import Function as _Function, unbound as _unbound
 from ._function import function as _function
 
 Plan = _t.Plan
+
+
+class ShardedPlan(_NamedTuple):
+    """What a step takes of a rank where ranks hold blocks of it."""
+
+    sharding: str
+    """What they hold in blocks: ``"replicas"`` (nothing), ``"state"``, ``"gradients"`` too, ``"weights"`` too."""
+    peak: int
+    """Bytes that it takes at most."""
+    sent: int
+    """Bytes that a rank sends to others in a step."""
+    seconds: float
+    """How long it is expected to take, by the figures of this machine: see :func:`tf.config.calibrate`."""
+    plan: Plan
+    """All of it: order, addresses, who holds what."""
 
 
 def _as_function(f):

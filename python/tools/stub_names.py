@@ -16,6 +16,7 @@ HOMES = {name: module for module, names in {
     "tonnage._variable": "Variable",
     "tonnage.compat._graph": "Graph Initializer Operation Session",
     "tonnage.data.dataset": "Dataset",
+    "tonnage.memory": "ShardedPlan",
     "tonnage.keras.callbacks.base": "Callback CallbackList History",
     "tonnage.keras.layers.base": "Layer",
     "tonnage.keras.layers.symbolic": "KerasTensor",

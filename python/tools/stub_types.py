@@ -149,6 +149,10 @@ KERAS = {
 # Parameters of one function, where the name alone says too little or something else.
 EXACT = {
     "distribute.Strategy.reduce.axis": "Axes | None",
+    "distribute.Strategy.shard.step": "Callable[..., Any]",
+    "distribute.Strategy.shard.sharding": "str | None",
+    "memory.plan_ranks.step": "Callable[..., Any]",
+    "memory.plan_ranks.ranks": "int",
     "is_tensor.x": "object",
     "debugging.is_numeric_tensor.tensor": "object",
     "_array.concat.values": "Any",

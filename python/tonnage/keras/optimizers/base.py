@@ -221,7 +221,7 @@ class Optimizer(Configured):
         is_ours = self._rule is not None and self.gradient_accumulation_steps is None
         if is_ours:
             dense = [g is not None and not isinstance(g, IndexedSlices) for g in grads]
-            strategy.seen[self._inner] = variables, dense
+            strategy._seen[self._inner] = variables, dense
         self._across = strategy if is_ours and strategy.sharding in ("gradients", "weights") else None
         return grads if self._across else ranks.sum_gradients(variables, grads)
 
