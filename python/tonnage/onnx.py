@@ -36,6 +36,11 @@ class Model:
         """What a call would take, with the lengths that the file leaves open: ``model.plan(batch=8)``. Runs nothing."""
         return self._model.plan(list(lengths.items()))
 
+    def plans(self, bounds, **lengths):
+        """The plan of each segment of a model in which the data decide sizes: ``model.plans({"durations": 800}, phonemes=100)``. A bound is the most that a
+        number may be that is only known when the model runs, or a length, by the name of the value."""
+        return self._model.plans(list(lengths.items()), list(bounds.items()))
+
     def last_run(self):
         """What the last call took, beside what was predicted: a dict for each planned segment."""
         return self._model.last_run()

@@ -346,6 +346,7 @@ RESULTS = {
     "onnx.Model.max_batch": "int",
     "onnx.Model.outputs": "dict[str, str]",
     "onnx.Model.plan": "Plan",
+    "onnx.Model.plans": "list[Plan]",
     "onnx.Model.trainable_variables": "list[Variable]",
     "profiler._start": "None",
     "profiler._stop": "None",

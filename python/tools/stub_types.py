@@ -184,6 +184,7 @@ EXACT = {
     "memory.limit.bytes": "Bytes | None",
     "memory.NotSteady.__init__.message": "str",
     "onnx.Model.max_batch.name": "str",
+    "onnx.Model.plans.bounds": "dict[str, int]",
     "_gradient.GradientTape.watch.tensor": "Any",
     "_gradient.GradientTape.batch_jacobian.source": "Tensor | Variable",
     "_tonnage.DType.__init__.given": "DTypeLike",

@@ -2,6 +2,7 @@
 //!
 //!     tonnage-bench list
 //!     tonnage-bench limits
+//!     tonnage-bench bytes
 //!     mpirun -n 2 tonnage-bench ranks
 //!     tonnage-bench run mlp [batch=2048 ...] [budget=64MiB] [seconds=2] [device=cuda:0]
 //!     tonnage-bench plan mlp [batch=2048 ...] [budget=64MiB] [device=cuda:0]
@@ -9,6 +10,7 @@
 //!
 //! `peers/` has the same workloads for the peers, with the same arguments and the same lines.
 
+mod bytes;
 mod limits;
 mod measure;
 mod ranks;
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["limits"] => limits::print(),
+        ["bytes"] => bytes::print(),
         ["ranks"] => ranks::print(),
         [what @ ("run" | "plan" | "steps"), name, rest @ ..] => {
             match ALL.iter().find(|workload| workload.name == *name) {
@@ -56,7 +59,7 @@ fn main() -> ExitCode {
                 None => return misuse(&format!("there is no workload `{name}`")),
             }
         }
-        _ => return misuse("say list, limits, ranks, or run, plan or steps and a workload"),
+        _ => return misuse("say list, limits, bytes, ranks, or run, plan or steps and a workload"),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

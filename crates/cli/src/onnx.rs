@@ -24,7 +24,7 @@ pub struct OnnxCli {
 #[derive(Subcommand)]
 enum OnnxCommand {
     /// Tell what a call would take, step by step, and run nothing.
-    Plan(Sized),
+    Plan(Planned),
     /// Tell why a call takes what it takes, and what would save the most; with a chart, and files for other tools.
     Explain(Explained),
     /// Run it on npy files.
@@ -47,6 +47,16 @@ pub struct Sized {
     /// What a call may take, such as 256MiB; without it, as much as is quickest.
     #[arg(long, value_name = "BYTES")]
     budget: Option<Bytes>,
+}
+
+#[derive(clap::Args)]
+struct Planned {
+    #[command(flatten)]
+    sized: Sized,
+    /// The most that a number or a length may be that is only known when the model runs, by the name of the value, such as Ceil_out=800. The model is planned in
+    /// segments then. May be given several times.
+    #[arg(long = "bound", value_name = "NAME=NUMBER", value_parser = length)]
+    bounds: Vec<(String, usize)>,
 }
 
 #[derive(clap::Args)]
@@ -148,20 +158,33 @@ impl Sized {
 /// Runs a command about an ONNX model.
 pub fn run(args: &OnnxCli) -> Result<ExitCode, String> {
     match &args.command {
-        OnnxCommand::Plan(sized) => {
-            let (model, bar) = loaded(&sized.model, sized.budget)?;
-            let plan = model.plan(&sized.specs(&model)?);
-            bar.finish_and_clear();
-            match plan {
-                Ok(plan) => say!("{plan}"),
-                Err(error) => return answer(&error),
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+        OnnxCommand::Plan(planned) => plan(planned),
         OnnxCommand::Explain(args) => explain(args),
         OnnxCommand::Run(args) => call(args),
         OnnxCommand::Inspect(args) => inspect(&args.model),
     }
+}
+
+fn plan(args: &Planned) -> Result<ExitCode, String> {
+    let sized = &args.sized;
+    let (model, bar) = loaded(&sized.model, sized.budget)?;
+    let specs = sized.specs(&model)?;
+    let bounds: Vec<(&str, usize)> =
+        args.bounds.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+    let plans = match bounds.is_empty() {
+        true => model.plan(&specs).map(|plan| vec![plan]),
+        false => model.plans(&specs, &bounds),
+    };
+    bar.finish_and_clear();
+    let plans = match plans {
+        Ok(plans) => plans,
+        Err(error) => return answer(&error),
+    };
+    plans.iter().for_each(|plan| say!("{plan}"));
+    if let (2.., Some(most)) = (plans.len(), plans.iter().map(|plan| plan.peak()).max()) {
+        say!("{} segments, one after the other: at most {most} within these bounds", plans.len());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn explain(args: &Explained) -> Result<ExitCode, String> {

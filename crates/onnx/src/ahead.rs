@@ -42,8 +42,8 @@ pub struct Ahead {
     at: usize,
     /// Whether it is kept where it is read.
     is_kept: bool,
-    /// Weights that it is made of and that nothing else reads, by identity.
-    own: BTreeMap<u64, Bytes>,
+    /// What of its weights nothing else reads, by the identity of a weight and the node that reads it: of what several nodes read, each has its share.
+    own: BTreeMap<(u64, usize), Bytes>,
     /// Nodes that it is made by, one after the other.
     length: usize,
 }
@@ -131,16 +131,19 @@ impl AllAhead {
         let (mut own, mut length) = (BTreeMap::new(), 1);
         for (name, value) in call.node.inputs.iter().zip(&call.inputs) {
             let Value::Tensor(tensor) = value else { continue };
-            let is_own = model.readers(name) == 1;
+            let share =
+                |bytes: Bytes, readers: usize| Bytes::new(bytes.get() / readers.max(1) as u64);
+            let readers = model.readers(name);
             match self.find(tensor) {
                 Some(ahead) => {
                     length = length.max(ahead.length + 1);
-                    own.extend(ahead.own.iter().filter(|_| is_own));
+                    own.extend(ahead.own.iter().map(|(key, bytes)| (*key, share(*bytes, readers))));
                 }
-                None if tensor.is_recipe() && is_own => {
-                    let whole = model.name_of(tensor).is_some_and(|name| model.readers(&name) == 1);
-                    let bytes = tensor.ty().bytes("onnx")?;
-                    own.extend(whole.then_some((bind::identity(tensor), bytes)));
+                None if tensor.is_recipe() => {
+                    let all = model.name_of(tensor).map_or(0, |name| model.readers(&name));
+                    let bytes = share(tensor.ty().bytes("onnx")?, readers.max(all));
+                    let reader = std::ptr::from_ref(call.node).addr();
+                    own.insert((bind::identity(tensor), reader), bytes);
                 }
                 None => {}
             }
@@ -210,12 +213,7 @@ impl Ahead {
     }
 
     /// The node, with such inputs.
-    fn run(
-        &self,
-        weights: &Weights,
-        inputs: Vec<Value>,
-        traced: Traced,
-    ) -> Result<Vec<Value>> {
+    fn run(&self, weights: &Weights, inputs: Vec<Value>, traced: Traced) -> Result<Vec<Value>> {
         let importer = Importer::new(&self.data, weights).within(traced);
         let scope = Scope::new(None);
         let attributes = self.node.attributes.iter().map(|a| (a.name.as_str(), &a.value));
@@ -270,11 +268,7 @@ impl Ahead {
         bind::outside_of_traces(|| self.computed_with(all, &mut HashMap::new()))
     }
 
-    fn computed_with(
-        &self,
-        all: &AllAhead,
-        before: &mut HashMap<u64, Tensor>,
-    ) -> Result<Tensor> {
+    fn computed_with(&self, all: &AllAhead, before: &mut HashMap<u64, Tensor>) -> Result<Tensor> {
         let mut inputs = Vec::new();
         for value in &self.inputs {
             inputs.push(match value {

@@ -72,10 +72,19 @@ fn readers(graph: &GraphMessage) -> HashMap<String, usize> {
         for name in reading.flat_map(|node| &node.inputs).chain(outputs) {
             *counts.entry(name.clone()).or_default() += 1;
         }
-        for attribute in graph.nodes.iter().flat_map(|node| &node.attributes) {
-            if let AttributeValue::Graph(inner) = &attribute.value {
-                visit(inner, counts);
+        for node in &graph.nodes {
+            let mut inner: HashMap<String, usize> = HashMap::new();
+            for attribute in &node.attributes {
+                let AttributeValue::Graph(graph) = &attribute.value else { continue };
+                let mut own = HashMap::new();
+                visit(graph, &mut own);
+                for (name, count) in own {
+                    let all = inner.entry(name).or_default();
+                    // Of branches one runs.
+                    *all = if node.op == "If" { count.max(*all) } else { count + *all };
+                }
             }
+            inner.into_iter().for_each(|(name, n)| *counts.entry(name).or_default() += n);
         }
     }
     let mut counts = HashMap::new();

@@ -273,6 +273,16 @@ impl Model {
         self.segments(&inputs)?.plan(inputs)
     }
 
+    /// The same of a model that runs in segments, since the data decide sizes: the plan of each, one after the other. What is only known when it runs is taken from
+    /// bounds: by the name of a value the number that all of its elements have, or its length, where that is what is not known.
+    ///
+    /// # Errors
+    /// As [`Model::plan`]; where something that is needed is not bound, the error names the node and the value.
+    pub fn plans(&self, inputs: &[Tensor], bounds: &[(&str, usize)]) -> Result<Vec<Arc<Plan>>> {
+        let inputs = self.named(inputs.iter().map(Value::from).collect())?;
+        self.segments(&inputs)?.plans(inputs, bounds)
+    }
+
     /// What less memory costs for a call with such inputs.
     ///
     /// # Errors

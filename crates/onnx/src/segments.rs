@@ -6,6 +6,8 @@
 //!
 //! Decision: `docs/decisions/onnx-import-is-a-trace.md`.
 
+mod bounds;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -51,6 +53,8 @@ struct Ending {
     next: usize,
     /// What the function gives.
     results: Names,
+    /// Of which types.
+    types: Vec<TensorType>,
     /// What was known when it was traced.
     constants: Vec<(String, Value)>,
     /// Argument whose numbers it cannot be traced without.
@@ -237,7 +241,7 @@ impl Segments {
                 "node `{}` ({}): numbers that are only known when it runs decide sizes",
                 node.name, node.op
             );
-            bad_file(path, what, "call it with data, or plan it with the tensors that decide")
+            bad_file(path, what, "call it with data, or plan it with bounds: --bound NAME=NUMBER")
         };
         match self.next(0, inputs)? {
             Next::Planned(segment) if segment.end.next >= nodes.len() => Ok(segment),
@@ -323,7 +327,7 @@ impl Segments {
             return Err(bad_file(
                 &self.data.file.path,
                 what,
-                "give a tensor for it, not its type alone",
+                &format!("give a tensor for it, or bind it: --bound {name}=NUMBER"),
             ));
         }
         let (names, types) = (names(alive), types.to_vec());
@@ -411,6 +415,7 @@ impl Body {
             }
             let count = matches!(value, Value::Sequence(_)).then_some(value.tensors().len());
             results.extend(value.tensors().iter().cloned());
+            ending.types.extend(value.tensors().iter().map(Tensor::ty));
             ending.results.push((name, count));
         }
         Ok((results, ending))

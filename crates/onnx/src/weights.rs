@@ -126,9 +126,8 @@ impl Weights {
         let (name, of) = (format!("{how} of {}", names.join(", ")), of.to_vec());
         // Whole tensors are read in the order of the file, then laid out.
         let ahead = self.ahead.clone();
-        let first = move || {
-            Variable::computed(&name, ty, false, move || make(&in_memory(&ahead, &of)?))
-        };
+        let first =
+            move || Variable::computed(&name, ty, false, move || make(&in_memory(&ahead, &of)?));
         self.variable(form, first).read().map(Some)
     }
 

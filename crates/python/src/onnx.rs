@@ -97,6 +97,23 @@ impl PyOnnxModel {
         run(py, MUCH, || self.0.plan(&self.0.specs(&lengths)?)).map(PyPlan)
     }
 
+    /// The plan of each segment, with numbers that are only known when it runs taken from bounds.
+    fn plans(
+        &self,
+        py: Python<'_>,
+        lengths: Vec<(String, usize)>,
+        bounds: Vec<(String, usize)>,
+    ) -> PyResult<Vec<PyPlan>> {
+        let plans = run(py, MUCH, || {
+            let lengths: Vec<(&str, usize)> =
+                lengths.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+            let bounds: Vec<(&str, usize)> =
+                bounds.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+            self.0.plans(&self.0.specs(&lengths)?, &bounds)
+        })?;
+        Ok(plans.into_iter().map(PyPlan).collect())
+    }
+
     /// The largest length of a name with which a call fits.
     fn max_batch(
         &self,

@@ -38,9 +38,10 @@ fn take<T: Element>(
             let number = chunk * at_once + i;
             let start = starts.at(number) as isize;
             for range in strides(workers, 0..row, 1) {
-                for j in range {
-                    to[j] = data[(start + indices.get(number * row + j) as isize * step) as usize];
-                }
+                let to = &mut to[range.clone()];
+                indices.each(number * row + range.start, range.len(), |j, index| {
+                    to[j] = data[(start + index as isize * step) as usize];
+                });
             }
         }
     })

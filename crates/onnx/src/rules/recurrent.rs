@@ -1,6 +1,6 @@
 //! Recurrent layers: LSTM, GRU and the plain one. A loop over time is one op of the plan.
 
-use tonnage::{DType, Dim, Elementwise, Loop, Result, Tensor, stack};
+use tonnage::{DType, Dim, Elementwise, Loop, Result, Tensor, TensorType, stack};
 
 use super::Rule;
 use super::quantize::dynamic_product;
@@ -66,10 +66,18 @@ fn one_of(x: &Tensor, direction: usize) -> Result<Tensor> {
 }
 
 fn plain(c: &Call) -> Result<Weights> {
-    let of = |x: Tensor| -> Result<Factor> {
-        Ok(Factor { values: x.transpose(&[0, 2, 1])?, steps: None })
+    // `[directions, gates * hidden, inputs]` the other way round, written out once where weights are in memory.
+    let of = |at: usize| -> Result<Factor> {
+        let ty = c.ty(at)?;
+        let [directions, gates, inputs] = &ty.shape.iter().cloned().collect::<Vec<_>>()[..] else {
+            return Err(c.refuse(format!("weights of {ty}")));
+        };
+        let shape = [directions, inputs, gates].into_iter().cloned().collect();
+        let turned = TensorType { dtype: ty.dtype, shape };
+        let values = c.made(&[at], "gates", turned, |all| all[0].transpose(&[0, 2, 1]))?;
+        Ok(Factor { values, steps: None })
     };
-    Ok(Weights { inputs: of(c.x(1)?)?, state: of(c.x(2)?)? })
+    Ok(Weights { inputs: of(1)?, state: of(2)? })
 }
 
 /// Weights of 8 bits, with a scale and a zero for each direction, or for each column of it.
@@ -255,20 +263,26 @@ impl Direction {
         let numbers = tonnage::positions(Dim::Known(steps), DType::I64)?;
         let lengths =
             lengths.map(|lengths| lengths.cast(DType::I64)?.expand_dims(1)).transpose()?;
+        let step = |(hidden, cell): (Tensor, Tensor), (input, number): (Tensor, Tensor)| {
+            let (mut next, mut next_cell) = self.step(c, &input, &hidden, &cell)?;
+            let mut shown = next.clone();
+            // A row that is over keeps its state, and shows zeros.
+            if let Some(lengths) = &lengths {
+                let runs = number.less(lengths)?;
+                shown = runs.where_(&next, &next.zeros_like()?)?;
+                next = runs.where_(&next, &hidden)?;
+                next_cell = runs.where_(&next_cell, &cell)?;
+            }
+            Ok(((next, next_cell), shown))
+        };
+        // One step is no loop: what is around it can be a part of the same steps of the plan.
+        if steps == 1 {
+            let first = (from_inputs.squeeze(0)?, numbers.squeeze(0)?);
+            let ((hidden, cell), shown) = step(start, first)?;
+            return Ok((shown.expand_dims(0)?, hidden, cell));
+        }
         let how = if backwards { Loop::new().reverse() } else { Loop::new() };
-        let ((hidden, cell), sequence) =
-            how.scan(start, (from_inputs, numbers), |(hidden, cell), (input, number)| {
-                let (mut next, mut next_cell) = self.step(c, &input, &hidden, &cell)?;
-                let mut shown = next.clone();
-                // A row that is over keeps its state, and shows zeros.
-                if let Some(lengths) = &lengths {
-                    let runs = number.less(lengths)?;
-                    shown = runs.where_(&next, &next.zeros_like()?)?;
-                    next = runs.where_(&next, &hidden)?;
-                    next_cell = runs.where_(&next_cell, &cell)?;
-                }
-                Ok(((next, next_cell), shown))
-            })?;
+        let ((hidden, cell), sequence) = how.scan(start, (from_inputs, numbers), step)?;
         Ok((sequence, hidden, cell))
     }
 

@@ -239,10 +239,7 @@ impl IntegerJob<'_> {
                 let at = BlockPosition { batch: 0, row: at.row + i, col: at.col + first };
                 // SAFETY: a part of a row of what this thread was lent, which nobody else holds.
                 let out = unsafe { std::slice::from_raw_parts_mut(sink.at(at), count) };
-                for ((out, sum), of_col) in out.iter_mut().zip(sums).zip(of_cols) {
-                    let sum = sum.wrapping_add(*of_row).wrapping_add(*of_col);
-                    *out = if block.add { out.wrapping_add(sum) } else { sum };
-                }
+                finish(out, sums, (*of_row, of_cols), block.add);
             }
         }
     }
@@ -311,11 +308,13 @@ impl IntegerJob<'_> {
             let count = STEP.min(run.end - k);
             if across && count == STEP {
                 let row = |i: usize| &b.data[b.at(k + i, cols.start)..][..COLS];
-                let rows = [row(0), row(1), row(2), row(3)];
-                for (col, out) in out.chunks_exact_mut(STEP).enumerate() {
-                    for (to, row) in out.iter_mut().zip(&rows) {
-                        *to = row[col] ^ flip;
-                    }
+                // As whole words, which become vectors.
+                let flip = u32::from_le_bytes([flip; STEP]);
+                let (low, high) = (row(0).iter().zip(row(1)), row(2).iter().zip(row(3)));
+                for (out, ((a, b), (c, d))) in out.chunks_exact_mut(STEP).zip(low.zip(high)) {
+                    let [a, b, c, d] = [a, b, c, d].map(|byte| u32::from(*byte));
+                    let word = (a | b << 8 | c << 16 | d << 24) ^ flip;
+                    out.copy_from_slice(&word.to_le_bytes());
                 }
                 continue;
             }
@@ -326,6 +325,26 @@ impl IntegerJob<'_> {
                 }
             }
         }
+    }
+}
+
+/// Writes a row of a tile with what is added for the bytes that were moved, or adds it to what is there.
+fn finish(out: &mut [i32], sums: &[i32; COLS], (of_row, of_cols): (i32, &[i32]), add: bool) {
+    let moved = |sum: i32, of_col: i32| sum.wrapping_add(of_row).wrapping_add(of_col);
+    // Loops over a whole panel have a known length, and are vectors without a rest.
+    let whole = (<&mut [i32; COLS]>::try_from(&mut *out), <&[i32; COLS]>::try_from(of_cols));
+    if let (Ok(out), Ok(of_cols)) = whole {
+        let mut made = *sums;
+        made.iter_mut().zip(of_cols).for_each(|(sum, of_col)| *sum = moved(*sum, *of_col));
+        match add {
+            true => out.iter_mut().zip(made).for_each(|(out, sum)| *out = out.wrapping_add(sum)),
+            false => *out = made,
+        }
+        return;
+    }
+    for ((out, sum), of_col) in out.iter_mut().zip(sums).zip(of_cols) {
+        let sum = moved(*sum, *of_col);
+        *out = if add { out.wrapping_add(sum) } else { sum };
     }
 }
 

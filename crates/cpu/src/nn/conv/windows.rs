@@ -8,12 +8,15 @@ use std::ops::Range;
 
 use super::band;
 use super::slide::Slide;
-use crate::linalg::gemm::{Compute, Packs, Reads, Strip, pack_with};
+use crate::linalg::gemm::{Compute, Packs, Reads, Strip};
 use crate::nn::window::Pixels;
 use crate::simd::{self, Isa, SimdKernel};
 
 /// From this many windows along width on, strips of tiles keep to one row of them.
 const LONG: usize = 12;
+
+/// Elements of a window that are copied before they are spread.
+const SPREAD: usize = 128;
 
 /// How windows are packed, beside filters that give `outputs` channels.
 pub(super) fn packs(
@@ -151,10 +154,46 @@ impl<T> ImageWindows<'_, T> {
             let first = self.cursor(windows.start);
             return simd::level().run(PackWindows { of: self, group, first, k_range, out });
         }
-        // A few windows beside many filters.
-        pack_with(windows.len(), k_range.len(), width, out, |window, k| {
-            self.element(group, &self.cursor(windows.start + window), k_range.start + k)
-        });
+        // A few windows beside many filters: elements of each lie `width` apart.
+        let panels = out.chunks_exact_mut((width * k_range.len()).max(1));
+        for (first, panel) in windows.clone().step_by(width.max(1)).zip(panels) {
+            let count = width.min(windows.end - first);
+            if count < width {
+                panel.fill(C::ZERO);
+            }
+            let mut cursor = self.cursor(first);
+            for window in 0..count {
+                self.spread(group, &cursor, &k_range, &mut panel[window..], width);
+                cursor = self.next(cursor);
+            }
+        }
+    }
+
+    /// A part of one window, its elements `width` apart.
+    fn spread<C: Compute>(
+        &self,
+        group: usize,
+        cursor: &Cursor,
+        k_range: &Range<usize>,
+        out: &mut [C],
+        width: usize,
+    ) where
+        T: Reads<C>,
+    {
+        let (row_len, mut run) = (self.row_len(), [C::ZERO; SPREAD]);
+        let mut k = k_range.start;
+        while k < k_range.end {
+            let (row, within) = (k / row_len, k % row_len);
+            let count = (row_len - within).min(k_range.end - k).min(SPREAD);
+            let run = &mut run[..count];
+            match self.row_start(group, cursor, row) {
+                Some(start) => self.row(start, cursor.at[2], within..within + count, run),
+                None => run.fill(C::ZERO),
+            }
+            let to = out[(k - k_range.start) * width..].iter_mut().step_by(width);
+            to.zip(run).for_each(|(to, from)| *to = *from);
+            k += count;
+        }
     }
 
     /// Rows of one strip of tiles.
@@ -218,24 +257,6 @@ impl<T> ImageWindows<'_, T> {
                 width,
                 out,
             });
-        }
-    }
-
-    fn element<C: Compute>(&self, group: usize, cursor: &Cursor, k: usize) -> C
-    where
-        T: Reads<C>,
-    {
-        let (row, within) = (k / self.row_len(), k % self.row_len());
-        let (tap, channel) = (within / self.channels, within % self.channels);
-        let start = self.row_start(group, cursor, row);
-        let x = self.slides[2].inside(cursor.at[2], tap, self.pixels.lengths[2]);
-        match (start, x) {
-            (Some(start), Some(x)) => {
-                let at =
-                    start + x * self.pixels.strides[2] + channel as isize * self.pixels.channel;
-                self.data[at as usize].read()
-            }
-            _ => C::ZERO,
         }
     }
 
