@@ -66,7 +66,7 @@ Result called(const char* name) {
   if (Result failed = called(__func__)) return failed;
 
 struct Function {
-  void (*run)(void (*)(const void*, void*, unsigned), const void*, void*, unsigned, unsigned) = nullptr;
+  void (*run)(void (*)(const void*, void*, unsigned), const void*, void*, unsigned, unsigned, unsigned) = nullptr;
   void (*kernel)(const void*, void*, unsigned) = nullptr;
   size_t words = 0;
 };
@@ -189,14 +189,14 @@ Result cuModuleGetFunction(void** function, void* module, const char* name) {
   *function = made;
   return SUCCESS;
 }
-Result cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
+Result cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
   CALLED
   if (++launches == number("DOUBLE_FAIL", 0)) {
     // The launch itself succeeds: who waits is told.
     broken = true;
     return SUCCESS;
   }
-  if (function->run) function->run(function->kernel, arguments[0], *(void**)arguments[1], *(unsigned*)arguments[2], grid);
+  if (function->run) function->run(function->kernel, arguments[0], *(void**)arguments[1], *(unsigned*)arguments[2], grid, threads);
   return SUCCESS;
 }
 
@@ -225,8 +225,8 @@ int nvrtcCompileProgram(Program* program, int, const char* const*) {
   bool barriers = false;
   const size_t own = text.rfind("struct P");
   for (const char* word : {"__syncthreads", "rows_", "order_"}) barriers |= text.find(word, own) != std::string::npos;
-  file << "extern const size_t double_words = sizeof(P);\nvoid double_run(void (*f)(const void*, void*, unsigned), const void* p, void* s, unsigned l, unsigned blocks) {"
-       << " threads::run(f, p, s, l, blocks, " << (barriers ? "true" : "false") << "); }\n}\n";
+  file << "extern const size_t double_words = sizeof(P);\nvoid double_run(void (*f)(const void*, void*, unsigned), const void* p, void* s, unsigned l, unsigned blocks, unsigned threads) {"
+       << " threads::run(f, p, s, l, blocks, threads, " << (barriers ? "true" : "false") << "); }\n}\n";
   file.close();
   const std::string command = compiler + " -std=c++17 -O0 -w -ffp-contract=off -mfma -fPIC -shared -I" + setting("DOUBLE_INCLUDE", ".") + " -o " + made + " " + source;
   const bool failed = system(command.c_str()) != 0;
