@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use tonnage::{Tensor, memory};
+use tonnage::{Context, Tensor, memory};
 use tonnage_onnx::load;
 
 use crate::write::Folder;
@@ -85,6 +85,8 @@ fn the_seeds_of_fuzzing_are_models() {
 #[test]
 fn soak_thousands_of_mutated_models_are_models_or_errors() {
     let turns = if std::env::var_os("TONNAGE_SOAK").is_some() { 20_000 } else { 300 };
+    // Tests that run beside it have a ledger of their own.
+    let _context = Context::new().enter();
     let folder = Folder::new();
     let all = seeds();
     let (mut dice, mut refused, mut ran) = (Dice(0x9E37_79B9_7F4A_7C15), 0, 0);
