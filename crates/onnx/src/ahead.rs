@@ -48,13 +48,16 @@ pub struct Ahead {
     length: usize,
 }
 
+/// A node with what it reads.
+type NodeKey = (usize, Vec<InputKey>);
+
 /// The values of a model's nodes that read weights alone.
 #[derive(Default)]
 pub struct AllAhead {
     /// By the identity of the stand-in.
     values: Mutex<HashMap<u64, Arc<Ahead>>>,
     /// Stand-ins of a node, or that it has to be computed on every call.
-    nodes: Mutex<HashMap<(usize, Vec<InputKey>), Option<Vec<Tensor>>>>,
+    nodes: Mutex<HashMap<NodeKey, Option<Vec<Tensor>>>>,
 }
 
 /// What was traced for one read, by the identity of the stand-in: values may be made of one another in many ways.
