@@ -1,4 +1,5 @@
 // The Gaussian error linear unit, exact and by a hyperbolic tangent. The original: simd/float/gelu.rs.
+// Decision: docs/decisions/exact-formulas-on-gpus.md.
 
 namespace tn {
 

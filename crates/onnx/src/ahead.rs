@@ -7,6 +7,8 @@
 //! * It takes no more bytes than the weights that it is made of and that nothing else reads, which are not in memory then. So bytes that are widened to
 //!   floats stay bytes, and are widened on every call.
 //! * Nodes that only look at a value otherwise, such as transposes, keep nothing: they are views of what they look at.
+//!
+//! Decision: `docs/decisions/onnx-weights-are-variables.md`.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};

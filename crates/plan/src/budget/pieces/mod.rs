@@ -3,6 +3,8 @@
 //!
 //! In the order that data flows: `node` says what one node makes of pieces, `parts` which nodes run for every piece,
 //! `body` makes those a graph and `build` the loop around it. Only where all of them agree is there a graph in pieces.
+//!
+//! Decision: `docs/decisions/micro-batches-are-a-loop.md`.
 
 pub mod body;
 pub mod build;

@@ -4,6 +4,8 @@
 //! readers. Where they are recomputed, what is recomputed and what reads it are a segment. So cuts are tried on the graphs of
 //! points with values dropped. Not tried beside them: the batch in pieces, other numbers of loop checkpoints, bf16; and cuts
 //! within bodies of loops.
+//!
+//! Decision: `docs/decisions/segments-in-pieces.md`.
 
 use super::super::choose::Dropped;
 use super::super::overlap::overlapped;
