@@ -8,7 +8,8 @@
 use std::ops::Range;
 
 use super::slide::Slide;
-use super::windows::{ImageWindows, copy};
+use super::widen::copy;
+use super::windows::ImageWindows;
 use crate::linalg::gemm::{Band, Compute, Packs, Reads, StridePattern};
 
 /// The most bytes of a band, and of as many rows of what windows gave, where both stay in L1.

@@ -15,4 +15,5 @@ pub mod forward;
 mod operand;
 mod slide;
 pub mod transpose;
+mod widen;
 mod windows;
