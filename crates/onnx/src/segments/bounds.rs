@@ -1,7 +1,7 @@
 //! Plans of all segments of a model, made before it runs: numbers that are only known then are taken from bounds.
 //!
 //! A bound is the number that every element of a value has, such as the sum of durations that a model predicts, or the length of an axis that the data
-//! decide. A plan for the largest that may come is the most that a call takes.
+//! decide. A plan for the largest that may come is the most that a call takes; it may take less, since what nobody reads behind a segment is given up to that.
 
 use std::sync::Arc;
 

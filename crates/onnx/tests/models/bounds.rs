@@ -52,7 +52,9 @@ fn plans_for_bounds_are_those_of_calls_that_reach_them() {
     let plans = model.plans(&x, &[("count", 100_000), ("places", 3)]).unwrap();
     let peaks: Vec<Bytes> = plans.iter().map(|plan| plan.peak()).collect();
     assert!(peaks.iter().any(|peak| peak.get() > 400_000), "{peaks:?}");
-    assert_eq!(called(&model, [1.0, 100_000.0, 2.0]), peaks);
+    let reached = called(&model, [1.0, 100_000.0, 2.0]);
+    // A call gives up what nobody reads behind it, here the places, a block of 64 bytes. A plan counts on nothing of that kind.
+    assert_eq!(reached, [peaks[0], peaks[1], Bytes::new(peaks[2].get() - 64)]);
     // Within the bounds it takes no more.
     let less = called(&model, [0.0, 50_000.0, 2.0]);
     assert!(less.len() == peaks.len() && less.iter().zip(&peaks).all(|(less, peak)| less <= peak));

@@ -104,8 +104,8 @@ fn soak_thousands_of_mutated_models_are_models_or_errors() {
                 }
             }
             let after = memory::info("cpu:0").unwrap().in_use;
-            assert_eq!(after, before, "{name}, turn {turn}: {:?}", made.escape_ascii());
+            assert_eq!(after, before, "{name}, turn {turn}: {}", made.escape_ascii());
         }
     }
-    assert!(refused > turns && ran > turns / 2, "{refused} refused, {ran} ran");
+    assert!(refused > turns && ran > turns / 10, "{refused} refused, {ran} ran");
 }
