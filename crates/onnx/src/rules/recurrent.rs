@@ -73,8 +73,8 @@ fn plain(c: &Call) -> Result<Weights> {
             return Err(c.refuse(format!("weights of {ty}")));
         };
         let shape = [directions, inputs, gates].into_iter().cloned().collect();
-        let turned = TensorType { dtype: ty.dtype, shape };
-        let values = c.made(&[at], "gates", turned, |all| all[0].transpose(&[0, 2, 1]))?;
+        let swapped = TensorType { dtype: ty.dtype, shape };
+        let values = c.made(&[at], "gates", swapped, |all| all[0].transpose(&[0, 2, 1]))?;
         Ok(Factor { values, steps: None })
     };
     Ok(Weights { inputs: of(1)?, state: of(2)? })

@@ -49,8 +49,8 @@ fn what_is_made_of_weights_alone_takes_their_place() {
     let folder = Folder::new();
     let nodes = [
         node("Mul", &["a", "b"], &["product"], &[]),
-        node("Transpose", &["product"], &["turned"], &[]),
-        node("Tanh", &["turned"], &["w"], &[]),
+        node("Transpose", &["product"], &["transposed"], &[]),
+        node("Tanh", &["transposed"], &["w"], &[]),
         node("MatMul", &["x", "w"], &["y"], &[]),
     ];
     let model = opened(&folder, &nodes, &[matrix("a", 0.01), matrix("b", 0.5)]);
