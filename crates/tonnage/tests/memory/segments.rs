@@ -15,6 +15,9 @@ use tonnage::{
 use crate::common::dice::{Dice, Seed};
 use crate::common::{call_checked, own_context};
 
+type Two = (Tensor, Tensor);
+type Three = (Tensor, Tensor, Tensor);
+
 /// What lies between narrow values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Middle {
@@ -131,13 +134,7 @@ impl Program {
         }
     }
 
-    fn function(
-        self,
-    ) -> Function<
-        (Tensor, Tensor, Tensor),
-        Vec<Tensor>,
-        impl Fn((Tensor, Tensor, Tensor)) -> Result<Vec<Tensor>>,
-    > {
+    fn function(self) -> Function<Three, Vec<Tensor>, impl Fn(Three) -> Result<Vec<Tensor>>> {
         function(move |(x, up, down): (Tensor, Tensor, Tensor)| {
             if !self.trains {
                 return Ok(vec![self.forward(&x, &up, &down)?]);
@@ -245,8 +242,7 @@ fn every_kind_of_middle_is_cut() {
 /// The loss of a language model's head, and its gradients: hidden values, logits, losses. The rows are mixed before.
 fn head(
     weights: &Variable,
-) -> Function<(Tensor, Tensor), Vec<Tensor>, impl Fn((Tensor, Tensor)) -> Result<Vec<Tensor>> + use<>>
-{
+) -> Function<Two, Vec<Tensor>, impl Fn(Two) -> Result<Vec<Tensor>> + use<>> {
     let weights = weights.clone();
     function(move |(x, labels): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
