@@ -1,6 +1,10 @@
 //! Transfers between ranks beside the kernels: an engine without other processes stands for a second rank that has the same numbers.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside of test functions"
+)]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
