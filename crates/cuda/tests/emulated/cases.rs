@@ -141,7 +141,7 @@ impl Trial for Case {
             let pairs =
                 expected.bytes().chunks(dtype.size()).zip(made.bytes().chunks(dtype.size()));
             for (i, (a, b)) in pairs.enumerate() {
-                if !same(dtype, a, b, loose) {
+                if !same(dtype, a, b, loose, 1.0) {
                     return Err(format!(
                         "{} over {:?}: output {k}, element {i}: {} and {}\n  {}",
                         self.name,
@@ -174,7 +174,8 @@ pub fn shown(dtype: DType, bytes: &[u8]) -> String {
     }
 }
 
-pub fn same(dtype: DType, a: &[u8], b: &[u8], loose: Option<f64>) -> bool {
+/// Whether two elements are the same: in all bits, or, of those that may differ, within so many roundings of numbers of a size.
+pub fn same(dtype: DType, a: &[u8], b: &[u8], loose: Option<f64>, size: f64) -> bool {
     if a == b {
         return true;
     }
@@ -185,7 +186,7 @@ pub fn same(dtype: DType, a: &[u8], b: &[u8], loose: Option<f64>) -> bool {
         DType::F16 => 2e-3,
         _ => 1.6e-2,
     };
-    let close = |times: f64| (a - b).abs() <= times * within * a.abs().max(1.0);
+    let close = |times: f64| (a - b).abs() <= times * within * a.abs().max(size);
     a.is_nan() && b.is_nan() || loose.is_some_and(close)
 }
 
