@@ -63,7 +63,6 @@ struct Real<f32> : Layout<f32, u32, 23> {
     // From here on x e^-x is 0.
     static constexpr f32 PRODUCT_FAR = 110.0f;
     // Beyond this gelu by a hyperbolic tangent is x, or 0.
-    static constexpr f32 GELU_TANH_FAR = 11.5f;
     static TN_FN f32 infinity() { return from_bits(0x7f800000u); }
     static TN_FN f32 nan() { return from_bits(0x7fc00000u); }
 };
@@ -92,7 +91,6 @@ struct Real<f64> : Layout<f64, u64, 52> {
     static constexpr f64 ERFC_ZERO = 27.3;
     static constexpr f64 ERFC_CENTRE = 4.0;
     static constexpr f64 PRODUCT_FAR = 755.0;
-    static constexpr f64 GELU_TANH_FAR = 22.0;
     static TN_FN f64 infinity() { return from_bits(0x7ff0000000000000ull); }
     static TN_FN f64 nan() { return from_bits(0x7ff8000000000000ull); }
 };

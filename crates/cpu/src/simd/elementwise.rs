@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use tonnage_core::Bool;
 
 use super::float::gamma::Gamma;
-use super::float::gelu::Angle;
+use super::float::gelu::ByTangent;
 use super::float::sigmoid::Rising;
 use super::float::{self, MathFloat, trig};
 use super::map::{Map1, Map2, Map3};
@@ -120,8 +120,8 @@ maps1! {
     Erf: Rising, |x| T::erf::<I>(x);
     /// [`Rising::gelu`]
     Gelu: Rising, |x| T::gelu::<I>(x);
-    /// [`float::gelu_tanh`]
-    GeluTanh: Angle, |x| float::gelu_tanh::<I, T>(x);
+    /// [`ByTangent::gelu_tanh`]
+    GeluTanh: ByTangent, |x| T::gelu_tanh::<I>(x);
 }
 
 macro_rules! gamma_maps1 {

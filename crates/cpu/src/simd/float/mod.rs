@@ -27,7 +27,6 @@ pub mod trig;
 
 pub use erf::erfc;
 pub use exp::{cosh, exp, expm1, silu, sinh, tanh};
-pub use gelu::gelu_tanh;
 pub use inverse::{acos, asin, atan, atan2, hypot};
 pub use log::{acosh, asinh, atanh, log, log1p, softplus};
 pub use real::MathFloat;

@@ -51,17 +51,8 @@ impl Rising for f32 {
         let shifted = (-x).fma::<I>(f32::LOG2_E, SHIFTER);
         let n = shifted - SHIFTER;
         let r = n.fma::<I>(-f32::LN_2_LOW, n.fma::<I>(-f32::LN_2_HIGH, -x));
-        let power = poly!(
-            I,
-            r,
-            1.0,
-            1.0,
-            0.49999994,
-            0.16666523,
-            0.041668292,
-            0.008368532,
-            0.0013818298
-        );
+        let power =
+            poly!(I, r, 1.0, 1.0, 0.49999994, 0.16666523, 0.041668292, 0.008368532, 0.0013818298);
         let sum = power.fma::<I>(scale(shifted), 1.0);
         // A GPU's reciprocal gives 0 by itself.
         const LARGEST: f32 = 1.0 / f32::MIN_POSITIVE;
@@ -76,18 +67,18 @@ impl Rising for f32 {
         let a = select(a > FAR, FAR, a);
         // The exponent of erfc(a), as a multiple of a: the relative precision near 0 comes from there.
         let exponent = a * poly!(
-                I,
-                a,
-                -1.627907,
-                -0.91844743,
-                -0.14827925,
-                0.027641105,
-                0.00021349978,
-                -0.0023863777,
-                0.0009025301,
-                -0.00016674049,
-                1.3017554e-05
-            );
+            I,
+            a,
+            -1.627907,
+            -0.91844743,
+            -0.14827925,
+            0.027641105,
+            0.00021349978,
+            -0.0023863777,
+            0.0009025301,
+            -0.00016674049,
+            1.3017554e-05
+        );
         let (scale, f) = parts(exponent);
         // 2^f - 1.
         let less = f * poly!(

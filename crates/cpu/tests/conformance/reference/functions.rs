@@ -104,14 +104,18 @@ pub fn silu(asked: &Asked) -> Vec<Answer> {
 }
 
 pub fn gelu(asked: &Asked) -> Vec<Answer> {
-    // Below 0 what is left of x is known to a part of x.
-    let scale: Vec<f64> = asked.inputs[0].values.iter().map(|x| x.abs()).collect();
-    let answers = one(asked, exact::gelu).into_iter();
-    answers.map(|answer| Answer { scale: scale.clone(), ..answer }).collect()
+    to_a_part_of_x(asked, exact::gelu)
 }
 
 pub fn gelu_tanh(asked: &Asked) -> Vec<Answer> {
-    one(asked, exact::gelu_tanh)
+    to_a_part_of_x(asked, exact::gelu_tanh)
+}
+
+/// Below 0 what is left of x is known to a part of x.
+fn to_a_part_of_x(asked: &Asked, exact: fn(f64) -> f64) -> Vec<Answer> {
+    let scale: Vec<f64> = asked.inputs[0].values.iter().map(|x| x.abs()).collect();
+    let answers = one(asked, exact).into_iter();
+    answers.map(|answer| Answer { scale: scale.clone(), ..answer }).collect()
 }
 
 pub fn erf(asked: &Asked) -> Vec<Answer> {
