@@ -184,7 +184,7 @@ pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
 }
 
 fn has_results(program: &RowProgram) -> bool {
-    program.passes.iter().any(|pass| matches!(pass, Pass::RowResult(..)))
+    program.passes.iter().any(|pass| matches!(pass, Pass::RowResult(..) | Pass::WideResult(..)))
 }
 
 /// The step along a row, and those of the axes before it. A row that all share has none of those.
@@ -391,6 +391,19 @@ impl Writer<'_> {
                 let (ty, to) = (c_type(self.key.dtype), outputs + output);
                 let value = stored(self.key.dtype, &format!("({expression})"));
                 self.line(&format!("  if (live && lane == 0) (({ty}*)p.w[{to}])[o] = {value};"));
+            }
+            Pass::WideResult(output, expression) => {
+                let to = outputs + output;
+                self.line(&format!("  if (live && lane == 0) ((C*)p.w[{to}])[o] = {expression};"));
+            }
+            Pass::Pick(name, label) => {
+                let step = self.word_of(0) + 1;
+                let value = load(
+                    self.key.operands[0].dtype,
+                    &format!("x0[(i64){label} * (i64)p.w[{step}]]"),
+                );
+                self.line(&format!("  C {name} = 0;"));
+                self.line(&format!("  if (live && {label} < n) {name} = {value};"));
             }
         }
     }

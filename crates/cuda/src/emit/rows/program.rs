@@ -45,6 +45,10 @@ pub enum Pass {
     Store(&'static str),
     /// The row's number of an output.
     RowResult(usize, &'static str),
+    /// The same, in what is computed in.
+    WideResult(usize, &'static str),
+    /// The element of the first operand at a label, by its name; 0 where that is out of range.
+    Pick(&'static str, &'static str),
     /// A number of the row for [`Column`]s, by its position among them.
     Keep(usize, &'static str),
 }
@@ -70,7 +74,7 @@ pub struct RowProgram {
     pub kept: &'static [&'static str],
 }
 
-use Pass::{Keep, Let, Max, RowResult, Store, Sum, SumReplaced};
+use Pass::{Keep, Let, Max, Pick, RowResult, Store, Sum, SumReplaced, WideResult};
 use RowOperand::{Held, Label, Number, Read};
 
 /// The largest element, unless all are minus infinity.
@@ -144,17 +148,19 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
                     BASE[0],
                     BASE[1],
                     Sum("powers", "p_exp(a - base)"),
-                    Sum("picked", "at == label ? a - base : (C)0"),
                     Sum("all", "a - base"),
-                    Let("const C mean = all / (C)n, expected = picked + share * (mean - picked);"),
-                    RowResult(0, "p_log(powers) - expected"),
+                    Pick("right", "label"),
+                    Let(
+                        "const C picked = right - base, mean = all / (C)n, expected = picked + share * (mean - picked);",
+                    ),
+                    WideResult(0, "p_log(powers) - expected"),
                 ],
                 false => &[
                     BASE[0],
                     BASE[1],
                     Sum("powers", "p_exp(a - base)"),
-                    Sum("picked", "at == label ? a - base : (C)0"),
-                    RowResult(0, "p_log(powers) - picked"),
+                    Pick("right", "label"),
+                    WideResult(0, "p_log(powers) - (right - base)"),
                 ],
             },
             vec![("share", share()?)],
