@@ -51,7 +51,7 @@ fn main() -> ExitCode {
                         let job = (workload.make)(&sizes, settings.budget.as_deref());
                         job.and_then(|mut job| match *what {
                             "plan" => plan(workload, &job),
-                            _ => steps::print(&mut job, SHOWN),
+                            _ => steps::print(&mut job, &settings.device, SHOWN),
                         })
                     }
                     Err(mistake) => return misuse(&mistake),

@@ -11,9 +11,9 @@ use crate::measure::PreparedWorkload;
 const CALLS: usize = 21;
 
 /// Prints the parts that take longest, as many as asked for.
-pub fn print(job: &mut PreparedWorkload, most: usize) -> Result<()> {
+pub fn print(job: &mut PreparedWorkload, device: &str, most: usize) -> Result<()> {
     (job.step)()?;
-    let recording = memory::record("cpu:0")?;
+    let recording = memory::record(device)?;
     for _ in 0..CALLS {
         (job.step)()?;
     }
@@ -51,15 +51,38 @@ pub fn print(job: &mut PreparedWorkload, most: usize) -> Result<()> {
         let (op, fused) = (told.steps[at].op, told.steps[at].fused.unwrap_or(1));
         let shape = plan.steps[at].writes.first().map(|id| plan.graph.ty(*id).to_string());
         println!(
-            "{at:>5} {:>5.1}% {:>9.1} us {:>8.1} MB {:>6.1} GB/s  {op} {fused} {}",
+            "{at:>5} {:>5.1}% {:>9.1} us {:>8.1} MB {:>6.1} GB/s {:>6.1} TFLOP/s  {op} {fused} {}",
             100.0 * ns / total,
             ns / 1e3,
             bytes / 1e6,
             bytes / ns,
+            flops_of(plan, at) / ns / 1e3,
             shape.unwrap_or_default(),
         );
     }
+    if let Some(call) = timeline.calls.last().filter(|call| !call.inside.is_empty()) {
+        println!("inside of loops and branches, in the last call:");
+        for step in call.inside.iter().take(most) {
+            let (ns, runs) = (step.nanoseconds as f64, step.runs as f64);
+            println!(
+                "      {:>5.1}% {:>9.1} us {:>8.1} MB {:>6.1} GB/s  {} x {} {}",
+                100.0 * ns / total,
+                ns / 1e3,
+                step.bytes.get() as f64 * runs / 1e6,
+                step.bytes.get() as f64 * runs / ns,
+                step.op,
+                step.runs,
+                step.made.as_ref().map(ToString::to_string).unwrap_or_default(),
+            );
+        }
+    }
     Ok(())
+}
+
+/// Operations of a part, as its op says.
+fn flops_of(plan: &Plan, at: usize) -> f64 {
+    let node = plan.graph.nodes.get(plan.steps[at].node);
+    node.map_or(0.0, |node| plan.graph.with_call(node, node.op.cost).flops as f64)
 }
 
 /// What a part reads and writes, views and recipes as if they were whole.

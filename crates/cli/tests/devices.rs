@@ -46,6 +46,18 @@ fn a_card_that_is_not_here_is_planned_for_to_the_byte() {
 }
 
 #[test]
+fn logits_of_gpt_2_are_in_pieces_where_memory_is_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "all that is read is one line, over and over again. ".repeat(2_000);
+    std::fs::write(folder.path().join("text.txt"), words).unwrap();
+    let line = "plan gpt --preset gpt2-124m --device h200 --batch 64 --data text.txt --budget 6GiB";
+    let plan = ran(folder.path(), line);
+    assert!(plan.contains("1 segment in pieces"), "{plan}");
+    assert!(plan.contains("of its 6.14 GiB exist at once"), "{plan}");
+    assert!(!plan.contains("GiB spilled"), "{plan}");
+}
+
+#[test]
 fn what_cannot_be_had_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let error = refused(folder.path(), "train mlp --steps 1 --device h200");

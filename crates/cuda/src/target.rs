@@ -47,12 +47,12 @@ impl CudaTarget {
         let multiprocessors = f64::from(info.multiprocessors);
         // f32 on the plain units: 128 a multiprocessor, two operations each, at about 1.7 GHz.
         let flops = multiprocessors * 128.0 * 2.0 * 1.7e9;
-        let known = CudaTarget::named(
-            &info.name.to_lowercase().replace("nvidia", "").replace([' ', '-'], ""),
-            host.clone(),
-        );
-        let bytes = known.map_or(1e12, |known| known.machine.bytes);
-        CudaTarget { name: info.name.clone(), machine: machine(flops, bytes), host }
+        let name = info.name.to_lowercase().replace("nvidia", "").replace([' ', '-'], "");
+        let machine = match CudaTarget::named(&name, host.clone()) {
+            Some(known) => Machine { flops, ..known.machine },
+            None => machine(flops, 4.0 * flops, 1e12),
+        };
+        CudaTarget { name: info.name.clone(), machine, host }
     }
 
     /// That of a card by its name, `h200`, `a100` or `rtx4090`, beside a CPU; nothing where none is known.
@@ -67,19 +67,31 @@ impl CudaTarget {
     /// assert!(CudaTarget::named("abacus", cpu).is_none());
     /// ```
     pub fn named(name: &str, host: SharedTarget) -> Option<CudaTarget> {
-        let (name, flops, bytes) = match name {
-            "h200" => ("NVIDIA H200", 60e12, 4.3e12),
-            "a100" => ("NVIDIA A100", 19e12, 1.9e12),
-            "rtx4090" => ("NVIDIA GeForce RTX 4090", 80e12, 0.95e12),
+        // Operations of f32, those of products of 16-bit floats on tensor cores, and bytes in a second.
+        let (name, flops, matrix, bytes) = match name {
+            "h200" => ("NVIDIA H200", 60e12, 720e12, 4.2e12),
+            "a100" => ("NVIDIA A100", 19e12, 250e12, 1.7e12),
+            "rtx4090" => ("NVIDIA GeForce RTX 4090", 80e12, 150e12, 0.9e12),
             _ => return None,
         };
-        Some(CudaTarget { name: name.to_string(), machine: machine(flops, bytes), host })
+        Some(CudaTarget { name: name.to_string(), machine: machine(flops, matrix, bytes), host })
     }
 }
 
-fn machine(flops: f64, bytes: f64) -> Machine {
-    // A launch takes some microseconds; what is spilled goes over the bus to host memory.
-    Machine { flops, bytes, step: 4e-6, fork: 0.0, write: 20e9, read: 20e9, ..Machine::DEFAULT }
+fn machine(flops: f64, matrix: f64, bytes: f64) -> Machine {
+    Machine {
+        flops,
+        bytes,
+        matrix,
+        // Powers between its products keep tensor cores waiting.
+        attention: 0.27 * matrix,
+        // A launch takes some microseconds; what is spilled goes over the bus to host memory.
+        step: 4e-6,
+        fork: 0.0,
+        write: 20e9,
+        read: 20e9,
+        ..Machine::DEFAULT
+    }
 }
 
 /// The product of a call whose operands lie like this; nothing where the library does not take it.

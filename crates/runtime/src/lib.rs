@@ -28,6 +28,7 @@ pub mod random;
 pub mod spill;
 pub mod storage;
 pub mod system;
+mod ticks;
 pub mod timeline;
 
 pub use arena::Arena;

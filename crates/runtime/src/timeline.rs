@@ -14,6 +14,9 @@ use tonnage_core::Bytes;
 use tonnage_plan::Plan;
 
 use crate::ledger::{Id, Ledger, Owner};
+use crate::ticks::Ticks;
+
+pub use crate::ticks::InnerStep;
 
 /// Buffers and calls that are recorded at most, unless somebody says otherwise: about 128 MiB of them.
 pub const MOST: usize = 1 << 20;
@@ -52,6 +55,8 @@ pub struct CallRecord {
     pub from: u64,
     /// When each of its steps ended, in nanoseconds from the start of the call. Of a call that failed: as far as it came.
     pub steps: Vec<u64>,
+    /// Its steps inside of loops and branches; those that took longest first.
+    pub inside: Vec<InnerStep>,
     /// What the executor saw kernels be lent, inputs and all; nothing for a call that failed.
     pub used: Option<Bytes>,
 }
@@ -206,7 +211,8 @@ impl TimelineRecorder {
             self.made.plans.push(Arc::new(plan.clone()));
         }
         let from = ticks.start.saturating_duration_since(self.start).as_nanos() as u64;
-        self.made.calls.push(CallRecord { plan: number, from, steps: ticks.ends, used });
+        let (steps, inside) = (ticks.ends(), ticks.inner_steps());
+        self.made.calls.push(CallRecord { plan: number, from, steps, inside, used });
     }
 
     /// What was recorded so far.
@@ -217,25 +223,6 @@ impl TimelineRecorder {
     /// What was recorded.
     pub fn finish(self) -> Timeline {
         Timeline { length: self.now(), ..self.made }
-    }
-}
-
-/// When the steps of a call ended.
-#[derive(Debug)]
-pub(crate) struct Ticks {
-    start: Instant,
-    ends: Vec<u64>,
-}
-
-impl Ticks {
-    /// For a call of that many steps that begins now.
-    pub fn begin(steps: usize) -> Ticks {
-        Ticks { start: Instant::now(), ends: Vec::with_capacity(steps) }
-    }
-
-    /// A step ended.
-    pub fn step(&mut self) {
-        self.ends.push(self.start.elapsed().as_nanos() as u64);
     }
 }
 

@@ -45,6 +45,7 @@ pub const ALL: &[Workload] = &[
     mlp::MLP,
     cnn::CNN,
     gpt::GPT,
+    gpt::GPT2,
     embed::SGD,
     embed::ADAGRAD,
     gru::GRU,

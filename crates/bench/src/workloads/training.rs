@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use tonnage::nn::{Layer, Mode, Parameters};
 use tonnage::optim::Optimizer;
-use tonnage::{DType, Function, GradientTape, Result, Tensor, Tree, function, memory, tensor};
+use tonnage::{
+    DType, Elementwise, Function, GradientTape, Result, Tensor, Tree, function, memory, tensor,
+};
 
 use crate::measure::PreparedWorkload;
 
@@ -49,8 +51,8 @@ pub fn trained<M: Layer + Parameters + 'static>(
     model.forward(&x.gather(&tensor([0i32])?, 0)?, Mode::Inference)?;
     optimizer.build(&model.trainable())?;
     let all = model.trainable().into_iter().chain(optimizer.variables());
-    for variable in all.filter(|variable| variable.ty().dtype == DType::F32) {
-        variable.assign_add(&tensor(0.0f32)?)?;
+    for variable in all.filter(|variable| variable.ty().dtype.is_float()) {
+        variable.assign_add(&tensor(0.0f32)?.cast(variable.ty().dtype)?)?;
     }
     let step = function(move |(x, y): (Tensor, Tensor)| {
         let mut tape = GradientTape::new();
@@ -63,7 +65,7 @@ pub fn trained<M: Layer + Parameters + 'static>(
     planned(step, (x, y), budget)
 }
 
-/// The mean cross-entropy of labels.
+/// The mean cross-entropy of labels, in f32 whatever the logits are.
 pub fn cross_entropy(logits: &Tensor, labels: &Tensor) -> Result<Tensor> {
-    logits.sparse_cross_entropy(labels)?.mean_all()
+    logits.cast(DType::F32)?.sparse_cross_entropy(labels)?.mean_all()
 }

@@ -7,6 +7,7 @@
 pub mod compiler;
 pub mod library;
 mod module;
+mod moment;
 mod processes;
 mod product;
 mod status;
@@ -23,6 +24,7 @@ use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::{Bytes, Device, DeviceKind};
 
 pub use module::LoadedKernel;
+pub use moment::DeviceMoment;
 pub use processes::GpuProcess;
 pub use status::Status;
 

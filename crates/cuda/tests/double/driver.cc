@@ -122,6 +122,8 @@ Result cuEventCreate(void** event, unsigned) { CALLED *event = new char; return 
 Result cuEventRecord(void*, void*) { CALLED return SUCCESS; }
 Result cuStreamWaitEvent(void*, void*, unsigned) { CALLED return SUCCESS; }
 Result cuEventSynchronize(void*) { CALLED return SUCCESS; }
+Result cuEventElapsedTime_v2(float* milliseconds, void*, void*) { CALLED *milliseconds = 0.5f; return SUCCESS; }
+Result cuEventDestroy_v2(void* event) { CALLED delete (char*)event; return SUCCESS; }
 Result cuStreamSynchronize(void*) { CALLED return SUCCESS; }
 
 Result cuMemAlloc_v2(size_t* address, size_t len) {

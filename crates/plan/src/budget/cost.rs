@@ -32,6 +32,12 @@ pub struct Machine {
     pub send: f64,
     /// Seconds that a message to one of them takes, however short it is.
     pub message: f64,
+    /// Floating-point operations in products of 16-bit floats, where units of their own do those; 0 where they take as long as others.
+    #[serde(skip)]
+    pub matrix: f64,
+    /// The same in attention.
+    #[serde(skip)]
+    pub attention: f64,
 }
 
 /// Elementwise functions reach this part of the rate of a product.
@@ -48,6 +54,8 @@ impl Machine {
         read: 2.0e9,
         send: 1.0e9,
         message: 1.0e-5,
+        matrix: 0.0,
+        attention: 0.0,
     };
 
     /// The same without a file to spill to.
@@ -90,7 +98,7 @@ impl Machine {
                 self.seconds(graph.with_call(node, node.op.cost), self.flops / ELEMENTWISE)
             }
             _ if node.regions.is_empty() => {
-                self.seconds(graph.with_call(node, node.op.cost), self.flops)
+                self.seconds(graph.with_call(node, node.op.cost), self.of_kernel(graph, node))
             }
             (Attrs::Loop(spec), _) => {
                 let iteration: f64 = node.regions.iter().map(body).sum();
@@ -106,6 +114,20 @@ impl Machine {
             // The first region is what runs.
             _ => self.step + node.regions.first().map_or(0.0, body),
         }
+    }
+
+    /// Floating-point operations in a second in the kernel of a node.
+    fn of_kernel(&self, graph: &Graph, node: &Node) -> f64 {
+        let units = match node.attrs {
+            Attrs::Matmul { .. } => self.matrix,
+            Attrs::Attention { .. } => self.attention,
+            _ => 0.0,
+        };
+        let is_half = node.inputs.first().is_some_and(|id| {
+            let dtype = graph.ty(*id).dtype;
+            dtype.is_float() && dtype.size() == 2
+        });
+        if is_half && units > 0.0 { units } else { self.flops }
     }
 
     /// Seconds that all nodes of a graph take.

@@ -210,11 +210,15 @@ impl Frontier {
         let (variant, frontier_point) = &self.points[point];
         let target = &*self.options.target;
         let graph = self.variants[*variant].graph(frontier_point, &target.tile_limits())?;
-        let Some(cut) = frontier_point.cut else { return Ok((graph, Vec::new())) };
+        let mut segments = self.variants[*variant].segments.clone();
+        let Some(cut) = frontier_point.cut else { return Ok((graph, segments)) };
         let cut = Segments::of(&graph, &self.inputs, target).in_pieces(cut);
         Ok(match cut {
-            Some((graph, segments)) => (Arc::new(graph), segments),
-            None => (graph, Vec::new()),
+            Some((graph, more)) => {
+                segments.extend(more);
+                (Arc::new(graph), segments)
+            }
+            None => (graph, segments),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Rewrites: the same results from a simpler graph. The bits stay those of the ops as they were written.
 //!
 //! The [`rewriter`] goes over the nodes once and applies the rules, a file each: [`fold`], [`views`], [`identity`],
-//! [`broadcasts`], [`canonical_order`], [`matmul`]; it merges common subexpressions on the way ([`cse`]) and leaves dead
+//! [`broadcasts`], [`canonical_order`], [`matmul`], [`losses`]; it merges common subexpressions on the way ([`cse`]) and leaves dead
 //! code behind (`Graph::prune`). Regions are walked alone.
 //!
 //! A composite op without regions is written out before its nodes are walked, so what it computes can be
@@ -17,6 +17,7 @@ mod fold;
 mod identity;
 mod inline;
 mod loop_residuals;
+mod losses;
 mod matmul;
 mod number;
 mod prim;
@@ -54,19 +55,22 @@ pub enum Rewrite {
     Order,
     /// Transposes into the attributes of a product.
     Matmul,
+    /// Losses of logits of 16 bits, without a copy of those in f32.
+    Losses,
     /// Common subexpressions.
     Merge,
 }
 
 impl Rewrite {
     /// All of them, in the order in which a node is looked at.
-    pub const ALL: [Rewrite; 7] = [
+    pub const ALL: [Rewrite; 8] = [
         Rewrite::Fold,
         Rewrite::Views,
         Rewrite::Identities,
         Rewrite::Broadcasts,
         Rewrite::Order,
         Rewrite::Matmul,
+        Rewrite::Losses,
         Rewrite::Merge,
     ];
 
@@ -78,6 +82,7 @@ impl Rewrite {
             Rewrite::Broadcasts => broadcasts::rule,
             Rewrite::Order => canonical_order::rule,
             Rewrite::Matmul => matmul::rule,
+            Rewrite::Losses => losses::rule,
             Rewrite::Merge => return None,
         })
     }

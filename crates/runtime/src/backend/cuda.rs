@@ -24,7 +24,8 @@ use tonnage_plan::{SharedTarget, Target as _};
 
 use super::host_step::{host_step, host_tile};
 use super::{
-    Backend, CPU, DirectLaunch, KernelLaunch, ReadSource, RowsToFile, TileLaunch, TileToFile,
+    Backend, CPU, DeviceMoment, DirectLaunch, KernelLaunch, ReadSource, RowsToFile, TileLaunch,
+    TileToFile,
 };
 use crate::lend::{Region, RegionMut, Regions};
 use crate::system::{Memory, cache_folder, process_name};
@@ -350,6 +351,10 @@ impl Backend for Cuda {
 
     fn write(&self, from: &[u8], to: RegionMut<'_>) -> Result<()> {
         self.gpu.copy_in(from, to.address())
+    }
+
+    fn moment(&self) -> Option<DeviceMoment> {
+        self.gpu.moment()
     }
 
     fn wait(&self) -> Result<()> {

@@ -35,7 +35,7 @@ pub use cpu::CPU;
 pub use cuda::Cuda;
 pub use sim::{Sim, SimTarget};
 pub use tonnage_cuda::driver::library::set_packages;
-pub use tonnage_cuda::driver::{GpuInfo, list as gpus};
+pub use tonnage_cuda::driver::{DeviceMoment, GpuInfo, list as gpus};
 
 pub use host_step::{HostStep, HostStepPolicy, refused as refused_on_host};
 
@@ -128,6 +128,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Puts what is launched from now on behind a copy.
     fn await_copy(&self, _copy: CopyTicket) -> Result<()> {
         Ok(())
+    }
+
+    /// A moment behind what was launched so far, by the clock of a device that runs late; nothing where all has run by now that was launched.
+    fn moment(&self) -> Option<DeviceMoment> {
+        None
     }
 
     /// Waits for all that was launched, copies too.

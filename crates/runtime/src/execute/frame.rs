@@ -19,7 +19,7 @@ use super::stop_points::StopPoints;
 use super::transfer::{SpillLane, transfer};
 use super::used::UsedBytes;
 use crate::lend::{ByteRange, Lender};
-use crate::timeline::Ticks;
+use crate::ticks::Ticks;
 
 /// One run of one graph: what it is made of, each with its own job.
 pub struct ExecutionFrame<'p> {
@@ -39,6 +39,8 @@ pub struct ExecutionFrame<'p> {
     pub stop: StopPoints,
     /// When its steps ended, where that is recorded.
     pub ticks: Option<Ticks>,
+    /// Whether it is recorded from where it begins to run: a body of a call that is.
+    is_timed: bool,
     /// What kernels were lent of the arena.
     pub used: UsedBytes,
 }
@@ -70,6 +72,7 @@ impl<'p> ExecutionFrame<'p> {
             states: StateFiles::default(),
             stop: StopPoints::default(),
             ticks: None,
+            is_timed: false,
             used: UsedBytes::new(arena),
         }
     }
@@ -86,6 +89,9 @@ impl<'p> ExecutionFrame<'p> {
     {
         let mut finished = None;
         let plan = self.places.plan();
+        if self.is_timed {
+            self.ticks = Some(Ticks::begin(plan.steps.len(), lender.backend()));
+        }
         for (at, step) in plan.steps.iter().enumerate() {
             if let Some(network) = &mut lanes.network {
                 step.awaits.iter().try_for_each(|begun| network.wait(*begun, lender))?;
@@ -129,7 +135,7 @@ impl<'p> ExecutionFrame<'p> {
                 self.used.ended(&byte_range);
             }
             if let Some(ticks) = &mut self.ticks {
-                ticks.step();
+                ticks.step(step.node, lender.backend());
             }
         }
         lanes.network.map_or(Ok(()), |network| network.finish(lender))
@@ -149,6 +155,7 @@ impl<'p> ExecutionFrame<'p> {
         let mut child = ExecutionFrame::new(plan, arena, inputs, outputs, generators);
         child.sizes.clone_from(&self.sizes);
         child.stop = self.stop.of_region();
+        child.is_timed = self.ticks.is_some();
         Ok(child)
     }
 
@@ -184,7 +191,10 @@ impl<'p> ExecutionFrame<'p> {
     }
 
     /// Notes what a frame was lent that has run in these bytes of the arena, and what gradients recomputed in it.
-    pub fn ran(&mut self, child: &ExecutionFrame) {
+    pub fn ran(&mut self, child: &mut ExecutionFrame) {
+        if let (Some(ticks), Some(inner)) = (&mut self.ticks, child.ticks.take()) {
+            ticks.ran(&child.places.plan().graph, inner);
+        }
         self.recomputed_iterations += child.recomputed_iterations;
         self.states.ran(&child.states);
         self.used.ran(&child.used);

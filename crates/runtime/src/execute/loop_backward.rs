@@ -261,7 +261,7 @@ impl<'p> LoopBackward<'p> {
         runner.tell(frame, &mut child, &None, plan.spec.of.sliced)?;
         child.lie_close_together(&plan.step.graph.inputs[runner.inputs()..]);
         child.run(lender, Lanes::default(), false)?;
-        frame.ran(&child);
+        frame.ran(&mut child);
         std::mem::swap(&mut self.now, &mut self.other);
         Ok(())
     }

@@ -291,7 +291,7 @@ impl<'p> Runner<'p> {
         self.tell(frame, &mut child, sizes, 0)?;
         child.run(lender, Lanes::default(), false)?;
         frame.used.lent(&answer);
-        frame.ran(&child);
+        frame.ran(&mut child);
         // A condition that is an input lies there.
         let byte_range = match &condition.outputs[0] {
             OutputPlan::Input { input, .. } => inputs[*input],
@@ -320,7 +320,7 @@ impl<'p> Runner<'p> {
         let mut child = frame.child(&self.plan.body, arena, inputs, made, generators)?;
         self.tell(frame, &mut child, sizes, self.plan.spec.sliced)?;
         child.run(lender, Lanes::default(), false)?;
-        frame.ran(&child);
+        frame.ran(&mut child);
         if let Some(sizes) = sizes {
             self.grow(&child, sizes)?;
         }

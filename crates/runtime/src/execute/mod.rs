@@ -58,7 +58,7 @@ use crate::pool::pool;
 use crate::random::RunKey;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
-use crate::timeline::Ticks;
+use crate::ticks::Ticks;
 
 pub use file_values::{store_in_file, update_in_file};
 pub use headroom::{Headroom, plan_once};
@@ -161,7 +161,8 @@ pub fn execute_with(
         }
         let mut frame = ExecutionFrame::new(plan, arena, given, outputs, generators);
         frame.file_values = file_values;
-        frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len()));
+        frame.ticks =
+            ledger.is_recording().then(|| Ticks::begin(plan.steps.len(), ledger.backend()));
         let top = plan.inputs + plan.own_outputs();
         let ran = beside_lanes(&mut frame, &mut lender, spill);
         // Whatever runs late has run when the call returns, and its error is the call's.

@@ -45,7 +45,7 @@ pub fn branch<'p>(
     }
     outputs.iter().for_each(|byte_range| frame.used.lent(byte_range));
     child.run(lender, Lanes::default(), false)?;
-    frame.ran(&child);
+    frame.ran(&mut child);
     for (k, id) in node.outputs.iter().enumerate() {
         frame.learn(&child, k, *id)?;
         bytes::copy(lender, outputs[k], homes[k])?;

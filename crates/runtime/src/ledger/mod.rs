@@ -34,7 +34,8 @@ pub use owner::Owner;
 pub(crate) use slab::{Id, Slab};
 pub use tally::Tally;
 
-use crate::timeline::{Recording, Ticks, Timeline};
+use crate::ticks::Ticks;
+use crate::timeline::{Recording, Timeline};
 
 /// A handle to the ledger of a device; clones are the same ledger.
 ///

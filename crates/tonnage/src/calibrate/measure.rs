@@ -29,7 +29,7 @@ pub(super) fn machine(world: &World, before: &Machine) -> Result<Machine> {
     let (flops, step) = (flops()?, step()?);
     let (bytes, fork) = (bytes()?, fork(flops, step)?);
     let (send, message) = network(world, (before.send, before.message))?;
-    Ok(Machine { flops, bytes, step, fork, write, read, send, message })
+    Ok(Machine { flops, bytes, step, fork, write, read, send, message, ..Machine::DEFAULT })
 }
 
 /// Bytes that go to other ranks in a second, and seconds that a message takes: those of the slowest rank, so that all plan with the same.

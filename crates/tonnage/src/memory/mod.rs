@@ -14,7 +14,7 @@ pub use why::{HeldBy, Why, why};
 pub use tonnage_runtime::events::{Action, Event, EventReport, Scope};
 pub use tonnage_runtime::ledger::{Holder, Info, leak_check};
 pub use tonnage_runtime::system::{available_memory, resident};
-pub use tonnage_runtime::timeline::{CallRecord, Moment, Recording, Span, Timeline};
+pub use tonnage_runtime::timeline::{CallRecord, InnerStep, Moment, Recording, Span, Timeline};
 
 use tonnage_core::error::bad_argument;
 use tonnage_core::{Bytes, Result, Source};

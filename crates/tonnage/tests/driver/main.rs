@@ -146,6 +146,13 @@ fn a_kernel_that_fails_loses_the_device_and_nothing_else() {
 }
 
 #[test]
+fn steps_are_timed_by_the_clock_of_the_device_those_inside_of_loops_too() {
+    let Some(doubles) = Doubles::new("timeline") else { return };
+    let said = doubles.run("timeline", &[]);
+    assert!(said.contains("x 3 in 1500 us"), "{said}");
+}
+
+#[test]
 fn training_that_is_killed_goes_on_from_its_checkpoint() {
     let Some(doubles) = Doubles::new("killed") else { return };
     let mut child = doubles.command("train", &[]).stdout(Stdio::piped()).spawn().unwrap();

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use tonnage::io::{read_npy, save_npy};
-use tonnage::{DType, Result, Tensor, Variable, device, full, function, memory, ones, tensor};
+use tonnage::{
+    DType, Result, Tensor, Variable, device, fori_loop, full, function, memory, ones, tensor,
+};
 
 pub fn run(task: &str, folder: &Path) -> Result<()> {
     match task {
@@ -13,6 +15,7 @@ pub fn run(task: &str, folder: &Path) -> Result<()> {
         "fails" => fails(folder),
         "train" => train(folder, 0, 1000),
         "go on" => go_on(folder),
+        "timeline" => timeline(),
         other => panic!("no task {other}"),
     }
 }
@@ -74,6 +77,24 @@ fn fails(folder: &Path) -> Result<()> {
     let here = ones([3])?;
     println!("on the host: {}", numbers(&(&(&here + &here)? + &here)?)?);
     println!("restored: {}", numbers(&read_npy(&file)?)?);
+    Ok(())
+}
+
+/// Steps take the time of the device's clock: of the double half a millisecond from any moment to any other.
+fn timeline() -> Result<()> {
+    let _scope = device::scope("cuda:0")?;
+    let step = function(|x: Tensor| -> Result<Tensor> {
+        fori_loop(0, 3, (x * 2.0)?, |_, x: Tensor| Ok((x + 1.0)?.sum(0)?.broadcast_to([4])?))
+    });
+    step.call(ones([4])?)?;
+    let recording = memory::record("cuda:0")?;
+    step.call(ones([4])?)?;
+    let timeline = recording.finish();
+    let call = &timeline.calls[0];
+    assert!(call.steps.iter().all(|end| *end == 500_000), "{:?}", call.steps);
+    for step in &call.inside {
+        println!("{} x {} in {} us", step.op, step.runs, step.nanoseconds / 1000);
+    }
     Ok(())
 }
 

@@ -16,5 +16,6 @@ mod ranges;
 mod recipes;
 mod seeing;
 mod segments;
+mod segments_of_heads;
 mod spill;
 mod spill_trouble;

@@ -22,7 +22,7 @@ pub static CROSS_ENTROPY: KernelDef = KernelDef {
 };
 
 fn kernel(k: &mut Kernel) -> Result<()> {
-    with_float!(NAME, k.outputs[0].dtype, T => run::<T>(k))
+    with_float!(NAME, k.inputs[0].dtype, T => run::<T>(k))
 }
 
 fn run<T: Float>(k: &mut Kernel) -> Result<()> {
@@ -30,7 +30,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let x = StridedRows::<T>::of(&k.inputs[0]);
     let (width, at_once) = (x.width, rows_at_once(x.width));
     let labels = Indices::checked(NAME, &k.inputs[1], width)?;
-    let items = k.outputs[0].slice::<T>().chunks_mut(at_once).enumerate();
+    let items = k.outputs[0].slice::<T::Compute>().chunks_mut(at_once).enumerate();
     let slot = bytes_of_rows(2, width, <T::Compute as Element>::DTYPE);
     for_each_item(k.workers, items, k.scratch, slot, &|(number, losses), mut slot| {
         let [buffer, powers] = [(); 2].map(|()| cut::<T::Compute>(&mut slot, width));
@@ -38,8 +38,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let row = number * at_once + i;
             let x = x.row(row, buffer);
             let label = x[labels.get(row)];
-            let made = simd::level().run(CrossEntropyRow { x, label, share, powers: &mut *powers });
-            T::store(&[made], std::slice::from_mut(loss));
+            *loss = simd::level().run(CrossEntropyRow { x, label, share, powers: &mut *powers });
         }
         Ok(())
     })

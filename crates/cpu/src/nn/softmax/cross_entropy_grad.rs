@@ -39,7 +39,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let [buffer, work] = [(); 2].map(|()| cut::<T::Compute>(&mut slot, width));
         for (i, out) in out.chunks_exact_mut(width).enumerate() {
             let row = number * at_once + i;
-            let g: T::Compute = g.slice::<T>()[places.at(row)].read();
+            let g = g.slice::<T::Compute>()[places.at(row)];
             let less = g * T::Compute::of(share / width as f64);
             let x = x.row_or(row, out, buffer);
             simd::level().run(Shares { x, by: g, less, work: &mut *work });

@@ -100,7 +100,9 @@ pub fn cross_entropy(asked: &Asked) -> Vec<Answer> {
         scale.push(terms.map(|(x, t)| t.abs() * (lse.abs() + x.abs() + 1.0)).sum::<f64>());
     }
     let sizes = x.sizes[..x.sizes.len() - 1].to_vec();
-    vec![Answer::scaled(x.dtype, sizes, losses, scale)]
+    // Beside labels, losses are what they are computed in.
+    let dtype = if asked.inputs[1].dtype.is_float() { x.dtype } else { x.dtype.compute() };
+    vec![Answer::scaled(dtype, sizes, losses, scale)]
 }
 
 pub fn cross_entropy_grad(asked: &Asked) -> Vec<Answer> {

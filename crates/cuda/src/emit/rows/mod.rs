@@ -184,7 +184,7 @@ pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
 }
 
 fn has_results(program: &RowProgram) -> bool {
-    program.passes.iter().any(|pass| matches!(pass, Pass::RowResult(..)))
+    program.passes.iter().any(|pass| matches!(pass, Pass::RowResult(..) | Pass::WideResult(..)))
 }
 
 /// The step along a row, and those of the axes before it. A row that all share has none of those.
@@ -215,6 +215,9 @@ fn sharing(width: usize, vector: usize) -> (usize, usize) {
         _ => (THREADS as usize, 0),
     }
 }
+
+/// What is added up of a row by [`Pass::Powers`].
+const POWER: &str = "p_exp(a - base)";
 
 /// The names of operands in expressions.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -363,16 +366,14 @@ impl Writer<'_> {
     fn pass(&mut self, pass: &Pass, outputs: usize) {
         match *pass {
             Pass::Let(text) => self.line(&format!("  {text}")),
-            Pass::Max(name, expression) => {
-                self.line(&format!("  C {name}_ = LOWEST;"));
-                self.each(expression, &format!("{name}_ = rows_most({name}_, y);"), "");
-                self.line(&format!("  const C {name} = rows_max<L>({name}_, tree);"));
-            }
             Pass::Sum(name, expression) => self.sum(name, expression, ""),
-            Pass::SumReplaced(name, expression) => {
-                let keep = if self.key.held > 0 { "h0[h * V + v] = y;" } else { "" };
-                self.sum(name, expression, keep);
-                self.replaced = (self.key.held == 0).then_some(expression);
+            Pass::Powers(name) | Pass::PowersReplaced(name) => {
+                let replaces = matches!(pass, Pass::PowersReplaced(_));
+                match self.key.held {
+                    0 => self.powers_at_once(name),
+                    _ => self.powers(name, if replaces { "h0[h * V + v] = y;" } else { "" }),
+                }
+                self.replaced = (replaces && self.key.held == 0).then_some(POWER);
             }
             Pass::Store(expression) => {
                 let (ty, to) = (c_type(self.key.dtype), outputs);
@@ -392,7 +393,54 @@ impl Writer<'_> {
                 let value = stored(self.key.dtype, &format!("({expression})"));
                 self.line(&format!("  if (live && lane == 0) (({ty}*)p.w[{to}])[o] = {value};"));
             }
+            Pass::WideResult(output, expression) => {
+                let to = outputs + output;
+                self.line(&format!("  if (live && lane == 0) ((C*)p.w[{to}])[o] = {expression};"));
+            }
+            Pass::Pick(name, label) => {
+                let step = self.word_of(0) + 1;
+                let value = load(
+                    self.key.operands[0].dtype,
+                    &format!("x0[(i64){label} * (i64)p.w[{step}]]"),
+                );
+                self.line(&format!("  C {name} = 0;"));
+                self.line(&format!("  if (live && {label} < n) {name} = {value};"));
+            }
         }
+    }
+
+    /// The largest element of a row that is held, and the sum of powers.
+    fn powers(&mut self, name: &str, keep: &str) {
+        self.line("  C most_ = LOWEST;");
+        self.each("a", "most_ = rows_most(most_, y);", "");
+        self.line("  const C most = rows_max<L>(most_, tree);");
+        self.line("  const C base = most == LOWEST ? (C)0 : most;");
+        self.sum(name, POWER, keep);
+    }
+
+    /// The same of a row that is read: once, each thread with the largest that it has seen, for which it changes its sum.
+    fn powers_at_once(&mut self, name: &str) {
+        self.line(&format!("  C most_ = LOWEST, {name}_ = 0;"));
+        self.line(
+            "  for (idx s = lane * V; s < size; s += (idx)L * V) {\n      C r0[V], top = most_;",
+        );
+        self.read(0, "r0[v] = ");
+        self.line(&format!(
+            "#pragma unroll
+      for (int v = 0; v < V; v++) top = rows_most(top, r0[v]);
+      if (top > most_) {{
+        {name}_ = most_ == LOWEST ? {name}_ : {name}_ * p_exp(most_ - top);
+        most_ = top;
+      }}
+      const C base = most_ == LOWEST ? (C)0 : most_;
+#pragma unroll
+      for (int v = 0; v < V; v++) {{ const C a = r0[v]; {name}_ = {name}_ + {POWER}; }}
+  }}
+  const C most = rows_max<L>(most_, tree);
+  const C base = most == LOWEST ? (C)0 : most;
+  {name}_ = most_ == LOWEST ? {name}_ : {name}_ * p_exp(most_ - base);
+  const C {name} = rows_sum<L>({name}_, tree);"
+        ));
     }
 
     fn sum(&mut self, name: &str, expression: &str, keep: &str) {

@@ -33,18 +33,22 @@ impl RowOperand {
 /// A pass, or what stands between two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pass {
-    /// The largest of an expression, by its name.
-    Max(&'static str, &'static str),
     /// The sum of an expression, by its name.
     Sum(&'static str, &'static str),
-    /// Replaces `a` by an expression of it for all passes that follow, and adds it up.
-    SumReplaced(&'static str, &'static str),
+    /// The sum, by its name, of powers of e of `a` less `base`, which is the largest `a`, or 0 where all are minus infinity.
+    Powers(&'static str),
+    /// The same, where they stand for `a` in all passes that follow.
+    PowersReplaced(&'static str),
     /// Statements.
     Let(&'static str),
     /// The elements of the first output.
     Store(&'static str),
     /// The row's number of an output.
     RowResult(usize, &'static str),
+    /// The same, in what is computed in.
+    WideResult(usize, &'static str),
+    /// The element of the first operand at a label, by its name; 0 where that is out of range.
+    Pick(&'static str, &'static str),
     /// A number of the row for [`Column`]s, by its position among them.
     Keep(usize, &'static str),
 }
@@ -70,11 +74,8 @@ pub struct RowProgram {
     pub kept: &'static [&'static str],
 }
 
-use Pass::{Keep, Let, Max, RowResult, Store, Sum, SumReplaced};
+use Pass::{Keep, Let, Pick, Powers, PowersReplaced, RowResult, Store, Sum, WideResult};
 use RowOperand::{Held, Label, Number, Read};
-
-/// The largest element, unless all are minus infinity.
-const BASE: [Pass; 2] = [Max("most", "a"), Let("const C base = most == LOWEST ? (C)0 : most;")];
 
 /// The program of an op, where it has one.
 pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
@@ -83,24 +84,12 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
     let (operands, passes, numbers): (&[RowOperand], &[Pass], Vec<(&str, f64)>) = match () {
         () if is(OpId::Softmax) => (
             &[Held],
-            &[
-                BASE[0],
-                BASE[1],
-                SumReplaced("sum", "p_exp(a - base)"),
-                Let("const C part = (C)1 / sum;"),
-                Store("a * part"),
-            ],
+            &[PowersReplaced("sum"), Let("const C part = (C)1 / sum;"), Store("a * part")],
             Vec::new(),
         ),
         () if is(OpId::LogSoftmax) => (
             &[Held],
-            &[
-                BASE[0],
-                BASE[1],
-                Sum("sum", "p_exp(a - base)"),
-                Let("const C log = p_log(sum);"),
-                Store("(a - base) - log"),
-            ],
+            &[Powers("sum"), Let("const C log = p_log(sum);"), Store("(a - base) - log")],
             Vec::new(),
         ),
         () if is(OpId::SoftmaxGrad) => {
@@ -112,9 +101,7 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
         () if is(OpId::CrossEntropyDense) => (
             &[Held, Read],
             &[
-                BASE[0],
-                BASE[1],
-                Sum("powers", "p_exp(a - base)"),
+                Powers("powers"),
                 Let(
                     "const C log = p_log(powers), certain = (C)1 - share, even = share / (C)(n > 0 ? n : 1);",
                 ),
@@ -126,9 +113,7 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
         () if is(OpId::CrossEntropyDenseGrad) => (
             &[Held, Held, Number("g")],
             &[
-                BASE[0],
-                BASE[1],
-                SumReplaced("powers", "p_exp(a - base)"),
+                PowersReplaced("powers"),
                 Sum("targets", "b"),
                 Let(
                     "const C certain = (C)1 - share, even = share / (C)(n > 0 ? n : 1), by = g * (targets * certain + share) / powers;",
@@ -141,20 +126,18 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
             &[Held, Label("label")],
             match share()? > 0.0 {
                 true => &[
-                    BASE[0],
-                    BASE[1],
-                    Sum("powers", "p_exp(a - base)"),
-                    Sum("picked", "at == label ? a - base : (C)0"),
+                    Powers("powers"),
                     Sum("all", "a - base"),
-                    Let("const C mean = all / (C)n, expected = picked + share * (mean - picked);"),
-                    RowResult(0, "p_log(powers) - expected"),
+                    Pick("right", "label"),
+                    Let(
+                        "const C picked = right - base, mean = all / (C)n, expected = picked + share * (mean - picked);",
+                    ),
+                    WideResult(0, "p_log(powers) - expected"),
                 ],
                 false => &[
-                    BASE[0],
-                    BASE[1],
-                    Sum("powers", "p_exp(a - base)"),
-                    Sum("picked", "at == label ? a - base : (C)0"),
-                    RowResult(0, "p_log(powers) - picked"),
+                    Powers("powers"),
+                    Pick("right", "label"),
+                    WideResult(0, "p_log(powers) - (right - base)"),
                 ],
             },
             vec![("share", share()?)],
@@ -162,9 +145,7 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
         () if is(OpId::CrossEntropyGrad) => (
             &[Held, Label("label"), Number("g")],
             &[
-                BASE[0],
-                BASE[1],
-                SumReplaced("powers", "p_exp(a - base)"),
+                PowersReplaced("powers"),
                 Let(
                     "const C by = g / powers, less = g * (share / (C)n), picked = g * ((C)1 - share);",
                 ),

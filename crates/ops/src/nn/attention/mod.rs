@@ -168,6 +168,13 @@ fn costs(call: &Call, products: u64, made: &[TensorType]) -> tonnage_core::row::
             let width = most(&q.shape[3]).max(most(&v.shape[3]));
             let scores = [&q.shape[0], &q.shape[1], &q.shape[2], &k.shape[2]];
             let scores = scores.into_iter().map(most).fold(1, u64::saturating_mul);
+            // Of as many keys as queries half are seen, of more keys a larger part.
+            let (queries, keys) = (most(&q.shape[2]), most(&k.shape[2]));
+            let causal = attrs(call.op, call.attrs).is_ok_and(|(_, causal, _)| causal);
+            let scores = match causal && keys >= queries && keys > 0 {
+                true => (scores as f64 * (1.0 - 0.5 * queries as f64 / keys as f64)) as u64,
+                false => scores,
+            };
             scores.saturating_mul(width).saturating_mul(2).saturating_mul(products)
         }
         _ => 0,

@@ -1,5 +1,5 @@
 //! `cross_entropy`: how surprised logits are by a label: the logarithm of the sum of their powers of e, less the logit of the
-//! label. With smoothing a share of each label is spread evenly over all classes.
+//! label. With smoothing a share of each label is spread evenly over all classes. Losses of logits of 16 bits are f32, as they are computed.
 //!
 //! The probabilities are never made. For the backward pass it saves the logits and the labels.
 
@@ -12,7 +12,7 @@ use tonnage_core::row::{
 use tonnage_core::{Attrs, Call, DType, Emit, OpDef, Scalar, Shape, Sizes, TensorType};
 
 use super::cross_entropy_grad::CROSS_ENTROPY_GRAD;
-use super::{check_rows, costs, rows_axes, rows_to_test, smoothing};
+use super::{check_rows, computed, costs, rows_axes, rows_to_test, smoothing};
 use crate::infer::{inputs, integer, shape};
 use crate::{OpId, emit};
 
@@ -47,13 +47,18 @@ pub(super) fn losses(x: &TensorType) -> TensorType {
     TensorType { dtype: x.dtype, shape: leading(x) }
 }
 
+/// The same where labels say what is right: those that logits were cast for would be the same losses.
+pub(super) fn wide_losses(x: &TensorType) -> TensorType {
+    TensorType { dtype: computed(x.dtype), shape: leading(x) }
+}
+
 fn infer(call: &Call) -> Result<Types> {
     let [x, labels] = inputs(NAME, call)?;
     smoothing(NAME, call.attrs)?;
     check_rows(NAME, x)?;
     integer(NAME, labels)?;
     shape(NAME, &labels.shape, &leading(x), "pass one label for each row of logits")?;
-    Ok(smallvec![losses(x)])
+    Ok(smallvec![wide_losses(x)])
 }
 
 fn grad(e: &mut dyn Emit, call: &GradCall) -> Result<Vec<Option<Cotangent>>> {

@@ -49,7 +49,7 @@ fn infer(call: &Call) -> Result<Types> {
     check_rows(NAME, x)?;
     same_dtype(NAME, x, targets)?;
     shape(NAME, &targets.shape, &x.shape, "pass a probability for every logit")?;
-    check_grad(NAME, x, g)?;
+    check_grad(NAME, &losses(x), g)?;
     Ok(smallvec![x.clone()])
 }
 

@@ -7,7 +7,7 @@ use tonnage_core::error::Result;
 use tonnage_core::row::{Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types};
 use tonnage_core::{Attrs, Call, DType, Dim, OpDef, Shape, TensorType};
 
-use super::cross_entropy::{labels_to_test, leading, losses};
+use super::cross_entropy::{labels_to_test, leading, wide_losses};
 use super::plain::SOFTMAX;
 use super::{check_rows, computed, costs, rows_axes, smoothing};
 use crate::derive::by_formula;
@@ -35,7 +35,7 @@ pub static CROSS_ENTROPY_GRAD: OpDef = OpDef {
     lower: Lower::Kernel,
     samples: || {
         let sample = |(mut sample, _): (Sample, _)| {
-            let g = losses(&sample.inputs[0].ty);
+            let g = wide_losses(&sample.inputs[0].ty);
             sample.inputs.extend(Sample::of(&[g], Attrs::None).inputs);
             sample
         };
@@ -43,10 +43,9 @@ pub static CROSS_ENTROPY_GRAD: OpDef = OpDef {
     },
 };
 
-/// Refuses gradients that are not of the losses of logits.
-pub(super) fn check_grad(op: &'static str, x: &TensorType, g: &TensorType) -> Result<()> {
-    let expected = losses(x);
-    same_dtype(op, g, &expected)?;
+/// Refuses gradients that are not of these losses.
+pub(super) fn check_grad(op: &'static str, expected: &TensorType, g: &TensorType) -> Result<()> {
+    same_dtype(op, g, expected)?;
     shape(op, &g.shape, &expected.shape, "pass one number for each row of logits")
 }
 
@@ -56,7 +55,7 @@ fn infer(call: &Call) -> Result<Types> {
     check_rows(NAME, x)?;
     integer(NAME, labels)?;
     shape(NAME, &labels.shape, &leading(x), "pass one label for each row of logits")?;
-    check_grad(NAME, x, g)?;
+    check_grad(NAME, &wide_losses(x), g)?;
     Ok(smallvec![x.clone()])
 }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
+use tonnage_core::DType;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::{Emit, Mark, Value};
 use tonnage_core::error::{ErrorKind, Result};
@@ -279,6 +280,11 @@ impl<'g> PieceBodyBuilder<'g> {
             return Ok(vec![emit::reshape(&mut self.builder, made, &whole.shape)?]);
         }
         let e = &mut self.builder;
+        if whole.dtype == DType::BF16 {
+            // What its kernel adds up in f32 is in range: the sum of a piece is rounded once, as that of the whole is.
+            let made = e.emit(node.op, inputs, node.attrs.clone(), Vec::new(), node.aux)?;
+            return made.into_iter().map(|value| emit::cast(e, value, sum.dtype)).collect();
+        }
         let widen = |value: Value| match value.ty().dtype == whole.dtype {
             true => emit::cast(e, value, sum.dtype),
             false => Ok(value),

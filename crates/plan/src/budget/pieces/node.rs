@@ -160,11 +160,17 @@ impl PieceInference<'_> {
     fn reshape(&self) -> Option<OnPieces> {
         let [BatchPart::Along(axis)] = self.reads.as_slice() else { return None };
         let (from, to) = (&self.graph.ty(self.node.inputs[0]).shape, &self.made(0)?.shape);
-        if to.get(..*axis)? != &from[..*axis] {
-            return None;
-        }
-        // Lengths of 1 may stand before what is cut.
-        let cut = (*axis..to.rank()).find(|a| !to[*a].is(1))?;
+        // Lengths of 1 may stand before what is cut, and nothing else that is new.
+        let mut before = from.get(..*axis)?.iter().filter(|len| !len.is(1));
+        let mut others = to.iter().enumerate().filter(|(_, len)| !len.is(1));
+        let cut = loop {
+            let (at, len) = others.next()?;
+            match before.next() {
+                Some(same) if same == len => {}
+                Some(_) => return None,
+                None => break at,
+            }
+        };
         self.piece.part_of(&from[*axis])?;
         let (cuts, makes) =
             (SmallVec::from_iter([None]), SmallVec::from_iter([BatchPart::Along(cut)]));
@@ -254,9 +260,10 @@ fn leaves_range(reduction: Reduction, dtype: DType) -> bool {
     reduction == Reduction::Prod && dtype.is_float()
 }
 
-/// The type in which sums of pieces are added up: that of the whole, or a wider one where the sum of a piece may
-/// overflow though that of the whole does not.
+/// The type in which sums of pieces are added up: that of the whole, or f32 where that has 16 bits. Rounded after every piece, a
+/// sum would lose digits; of f16 that of a piece may overflow though that of the whole does not.
 pub fn sum_type(whole: &TensorType) -> TensorType {
-    let dtype = if whole.dtype == DType::F16 { DType::F32 } else { whole.dtype };
+    let is_half = matches!(whole.dtype, DType::F16 | DType::BF16);
+    let dtype = if is_half { DType::F32 } else { whole.dtype };
     TensorType { dtype, ..whole.clone() }
 }

@@ -70,6 +70,17 @@ pub struct Goal {
     pub changes_bits: bool,
 }
 
+/// What segments are cut into, whatever lives beside them.
+#[derive(Debug, Clone, Copy)]
+pub struct EqualPieces {
+    /// Bytes of a value that is cut, at least.
+    pub least: u64,
+    /// How many pieces.
+    pub pieces: usize,
+    /// Whether last digits may change.
+    pub changes_bits: bool,
+}
+
 /// A graph whose segments may be cut, for one goal or for several.
 pub struct Segments<'g> {
     inputs: &'g [InputSpec],
@@ -127,13 +138,32 @@ impl<'g> Segments<'g> {
         Some((best, listed))
     }
 
+    /// The graph with the regions around all values of at least that many bytes in that many pieces, or in fewer where a
+    /// region allows no more; `None` where there is none.
+    pub fn in_equal(&mut self, equal: EqualPieces) -> Option<(Graph, Vec<Segment>)> {
+        let of_all = |_, bytes: u64| bytes >= equal.least;
+        let cuts = self.cuts(of_all, equal.changes_bits, |_, region| even(region, equal.pieces));
+        if cuts.is_empty() {
+            return None;
+        }
+        let listed = cuts.iter().map(|cut| told(self.graph, cut)).collect();
+        Some((splice(self.graph, &cuts), listed))
+    }
+
     /// The graph with the regions around the largest values in pieces, what lives in it at once, and what was cut; `None`
     /// where no less does.
     fn cut_once(&mut self, goal: Goal) -> Option<(Graph, u64, Vec<Segment>)> {
         if self.live.peak <= goal.bytes {
             return None;
         }
-        let cuts = self.cuts(goal);
+        // What is made where too much lives, or lives on there, and is a part of it worth cutting.
+        let is_worth = |most: u64, bytes: u64| {
+            let excess = most.saturating_sub(goal.bytes);
+            excess > 0 && bytes >= excess / WORTH
+        };
+        let cuts = self.cuts(is_worth, goal.changes_bits, |segments, region| {
+            segments.piece(region, goal.bytes)
+        });
         if cuts.is_empty() {
             return None;
         }
@@ -143,8 +173,8 @@ impl<'g> Segments<'g> {
         (peak < self.live.peak).then_some((made, peak, listed))
     }
 
-    /// Roots that are made where too much lives, or live on there, and are a part of it worth cutting; the largest first.
-    fn wide(&self, goal: Goal) -> Vec<(usize, u32)> {
+    /// Roots that are read soon and that are worth it, by the most that lives beside them and their bytes; the largest first.
+    fn wide(&self, is_worth: impl Fn(u64, u64) -> bool) -> Vec<(usize, u32)> {
         let mut wide: Vec<(u64, usize, u32)> = Vec::new();
         let pressure = &self.program.pressure;
         for (at, needs) in pressure.nodes.iter().enumerate() {
@@ -155,8 +185,7 @@ impl<'g> Segments<'g> {
                     continue;
                 }
                 let most = self.live.bytes[at..=self.last[i]].iter().max().copied().unwrap_or(0);
-                let excess = most.saturating_sub(goal.bytes);
-                if excess > 0 && bytes >= excess / WORTH {
+                if is_worth(most, bytes) {
                     wide.push((bytes, at, *root));
                 }
             }
@@ -166,10 +195,15 @@ impl<'g> Segments<'g> {
         wide.into_iter().map(|(_, at, root)| (at, root)).collect()
     }
 
-    /// Regions around those that do not overlap, cut; in order.
-    fn cuts(&mut self, goal: Goal) -> Vec<CutRegion> {
+    /// Regions around those that do not overlap, cut into such pieces; in order.
+    fn cuts(
+        &mut self,
+        is_worth: impl Fn(u64, u64) -> bool,
+        changes_bits: bool,
+        piece: impl Fn(&Segments, &Region) -> Option<PieceOf>,
+    ) -> Vec<CutRegion> {
         let mut found: Vec<CutRegion> = Vec::new();
-        for (at, root) in self.wide(goal) {
+        for (at, root) in self.wide(is_worth) {
             let meets = |first: usize, last: usize| {
                 found.iter().map(|other| other.region.span()).any(|(a, b)| first <= b && a <= last)
             };
@@ -177,52 +211,51 @@ impl<'g> Segments<'g> {
                 continue;
             }
             let program = &mut self.program;
-            let grown = self
-                .regions
+            self.regions
                 .entry(root)
                 .or_insert_with(|| region(program, ValueId::new(root as usize)));
-            let Some(grown) = grown else { continue };
+            let Some(Some(grown)) = self.regions.get(&root) else { continue };
             let (first, last) = grown.span();
-            if (grown.sums && !goal.changes_bits) || meets(first, last) {
+            if (grown.sums && !changes_bits) || meets(first, last) {
                 continue;
             }
-            let piece = piece(grown, &self.program.pressure, &self.live, &self.last, goal.bytes);
+            let piece = piece(self, grown);
             let made = piece.and_then(|piece| cut(&self.program, grown, piece, self.target));
-            found.extend(made.filter(|made| goal.changes_bits || !made.changes_bits));
+            found.extend(made.filter(|made| changes_bits || !made.changes_bits));
         }
         found.sort_by_key(|cut| cut.region.span());
         found
     }
+
+    /// The length of a piece with which what lives beside a region leaves room for one.
+    fn piece(&self, region: &Region, goal: u64) -> Option<PieceOf> {
+        let (pressure, live, last) = (&self.program.pressure, &self.live, &self.last);
+        let made: Vec<(usize, u32)> = region
+            .nodes
+            .iter()
+            .flat_map(|at| pressure.nodes[*at].makes.iter().map(move |root| (*at, *root)))
+            .filter(|(_, root)| region.inside.contains(root))
+            .collect();
+        let (first, end) = region.span();
+        let mut parts = 2;
+        for at in first..=end {
+            let lives = |(from, root): &&(usize, u32)| *from <= at && at <= last[*root as usize];
+            let own: u64 = made.iter().filter(lives).map(|(_, r)| pressure.size[*r as usize]).sum();
+            let own = own.min(live.bytes[at]);
+            let others = live.bytes[at] - own;
+            let needed = match goal.checked_sub(others).filter(|room| *room > 0) {
+                Some(room) => usize::try_from(own.div_ceil(room)).unwrap_or(MOST_PIECES),
+                None if own > 0 => MOST_PIECES,
+                None => 1,
+            };
+            parts = parts.max(needed.min(MOST_PIECES));
+        }
+        even(region, parts)
+    }
 }
 
-/// The length of a piece with which what lives beside a region leaves room for one.
-fn piece(
-    region: &Region,
-    pressure: &Pressure,
-    live: &Live,
-    last: &[usize],
-    goal: u64,
-) -> Option<PieceOf> {
-    let made: Vec<(usize, u32)> = region
-        .nodes
-        .iter()
-        .flat_map(|at| pressure.nodes[*at].makes.iter().map(move |root| (*at, *root)))
-        .filter(|(_, root)| region.inside.contains(root))
-        .collect();
-    let (first, end) = region.span();
-    let mut parts = 2;
-    for at in first..=end {
-        let lives = |(from, root): &&(usize, u32)| *from <= at && at <= last[*root as usize];
-        let own: u64 = made.iter().filter(lives).map(|(_, r)| pressure.size[*r as usize]).sum();
-        let own = own.min(live.bytes[at]);
-        let others = live.bytes[at] - own;
-        let needed = match goal.checked_sub(others).filter(|room| *room > 0) {
-            Some(room) => usize::try_from(own.div_ceil(room)).unwrap_or(MOST_PIECES),
-            None if own > 0 => MOST_PIECES,
-            None => 1,
-        };
-        parts = parts.max(needed.min(MOST_PIECES));
-    }
+/// About that many pieces of a region, of equal lengths where that takes not much more memory.
+fn even(region: &Region, parts: usize) -> Option<PieceOf> {
     let units = region.length / region.unit.max(1);
     if units < 2 {
         return None;

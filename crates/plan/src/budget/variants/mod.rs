@@ -24,7 +24,7 @@ use super::cost::Machine;
 use super::draw::{Sketch, SketchStep};
 use super::front::Priced;
 use super::rematerialize;
-use super::segments::Goal;
+use super::segments::{Goal, Segment};
 use super::sketch::ProgramProfile;
 use crate::fuse::fuse;
 use crate::order::pressure::Pressure;
@@ -78,6 +78,8 @@ pub struct Variant {
     pub seconds: f64,
     /// The body of a loop in which values may be dropped too.
     pub within: Option<Within>,
+    /// Segments that run in pieces in all of its points.
+    pub segments: Vec<Segment>,
 }
 
 /// A body in which values may be dropped and recomputed.
@@ -144,7 +146,8 @@ impl Variant {
             recomputed_iterations: loop_checkpoints::recomputed_iterations(&graph),
             ..VariantSummary::default()
         };
-        (Variant { graph, pressure, used, seconds, within: None }, program)
+        let segments = Vec::new();
+        (Variant { graph, pressure, used, seconds, within: None, segments }, program)
     }
 
     /// The point of a sketch.
@@ -227,6 +230,7 @@ pub fn all(
     for graph in with_residuals {
         loop_residuals::variant(graph, &first.graph, base, sink);
     }
+    segments::variants(first, base, sink);
     segments::points(own, base, sink);
     if base.allowed.micro_batches {
         batch::variants(&first.graph, base, sink);

@@ -31,7 +31,8 @@ impl Tensor {
         let attrs = Attrs::Smoothing(Scalar::Float(share));
         let inputs = smallvec![self.into(), labels.into()];
         let op = &cross_entropy::CROSS_ENTROPY;
-        Ok(apply(op, inputs, attrs, OpContext::at(Source::here()))?.swap_remove(0))
+        let losses = apply(op, inputs, attrs, OpContext::at(Source::here()))?.swap_remove(0);
+        if losses.dtype() == self.dtype() { Ok(losses) } else { losses.cast(self.dtype()) }
     }
 
     /// For each row of logits `[..., classes]`, how surprised it is by probabilities: `-sum(targets * log_softmax(logits))`.
