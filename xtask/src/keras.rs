@@ -2,8 +2,8 @@
 //!
 //! Keras comes from where pip finds packages, into an environment of its own, with its tests in it: the version is the one that the list
 //! of failures was written for. Which tests fail, and why, is in `python/tools/keras_failures.txt`, a list that may only shrink; of those that
-//! pass on TensorFlow 96% have to pass. The test command runs one in twenty, in the environment of the Python tests, so that nothing more is
-//! installed.
+//! pass on TensorFlow 96% have to pass. The test command runs some of each suite, in the environment of the Python tests, so that
+//! nothing more is installed.
 
 use std::io;
 use std::process::{Command, ExitCode};
@@ -48,7 +48,7 @@ fn suites() -> StepOutcome {
     run_suites("keras", &PACKAGES, &words, StepOutcome::Failed)
 }
 
-/// One in twenty tests, for the test command.
+/// Some tests of each suite, for the test command.
 pub fn slice() -> StepOutcome {
     run_suites("python", &python::PACKAGES, &["--slice".to_string()], StepOutcome::Skipped)
 }

@@ -7,7 +7,7 @@
 //! * The release profile is what users run, it has neither, and its optimizer is the one that turns a broken `unsafe`
 //!   promise into a wrong number. To build it takes too long for every change: `cargo xtask soak` runs all tests in it.
 //! * The Python package is built in the dev profile, after the tests, whose crates it takes as they are. A tenth of the cases of the
-//!   `onnx` package and a twentieth of Keras' own tests run over it.
+//!   `onnx` package and some of each of Keras' own suites run over it.
 //! * AddressSanitizer watches one module; the crates below it are built without optimization.
 //! * `tonnage-cpu` has no tests inside of its library, for those would build it once more in each profile; they are
 //!   in its `tests/machine`. A test binary is one link, so tests are modules of few binaries.
