@@ -84,7 +84,7 @@ fn fails(folder: &Path) -> Result<()> {
 fn timeline() -> Result<()> {
     let _scope = device::scope("cuda:0")?;
     let step = function(|x: Tensor| -> Result<Tensor> {
-        fori_loop(0, 3, (x * 2.0)?, |_, x: Tensor| Ok((x + 1.0)?.sum(0)?.broadcast_to([4])?))
+        fori_loop(0, 3, (x * 2.0)?, |_, x: Tensor| (x + 1.0)?.sum(0)?.broadcast_to([4]))
     });
     step.call(ones([4])?)?;
     let recording = memory::record("cuda:0")?;
