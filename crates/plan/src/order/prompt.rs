@@ -4,6 +4,8 @@
 //! Orders that differ in nothing but how long a value waits for its last reader often have one peak. What is done to fit a budget
 //! tells them apart: a value that waits for long lives beside everything that is recomputed meanwhile, and no segment holds all
 //! of its readers.
+//!
+//! Decision: `docs/decisions/segments-in-pieces.md`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,8 +1,10 @@
 //! Kernels of row programs: threads share a row, hold it in registers where it is short enough, and meet in trees between passes.
 //!
-//! `program` says what is computed, this file how it is shared among threads, and its text; `columns` are sums over rows.
+//! `program` says what is computed, this file how it is shared among threads, and its text; `powers` sums of powers of e,
+//! `columns` sums over rows.
 
 mod columns;
+mod powers;
 mod program;
 
 use std::fmt::Write as _;
@@ -216,9 +218,6 @@ fn sharing(width: usize, vector: usize) -> (usize, usize) {
     }
 }
 
-/// What is added up of a row by [`Pass::Powers`].
-const POWER: &str = "p_exp(a - base)";
-
 /// The names of operands in expressions.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -367,14 +366,8 @@ impl Writer<'_> {
         match *pass {
             Pass::Let(text) => self.line(&format!("  {text}")),
             Pass::Sum(name, expression) => self.sum(name, expression, ""),
-            Pass::Powers(name) | Pass::PowersReplaced(name) => {
-                let replaces = matches!(pass, Pass::PowersReplaced(_));
-                match self.key.held {
-                    0 => self.powers_at_once(name),
-                    _ => self.powers(name, if replaces { "h0[h * V + v] = y;" } else { "" }),
-                }
-                self.replaced = (replaces && self.key.held == 0).then_some(POWER);
-            }
+            Pass::Powers(name) => self.powers(name, false),
+            Pass::PowersReplaced(name) => self.powers(name, true),
             Pass::Store(expression) => {
                 let (ty, to) = (c_type(self.key.dtype), outputs);
                 let put = format!("z.v[v] = {};", stored(self.key.dtype, "y"));
@@ -407,40 +400,6 @@ impl Writer<'_> {
                 self.line(&format!("  if (live && {label} < n) {name} = {value};"));
             }
         }
-    }
-
-    /// The largest element of a row that is held, and the sum of powers.
-    fn powers(&mut self, name: &str, keep: &str) {
-        self.line("  C most_ = LOWEST;");
-        self.each("a", "most_ = rows_most(most_, y);", "");
-        self.line("  const C most = rows_max<L>(most_, tree);");
-        self.line("  const C base = most == LOWEST ? (C)0 : most;");
-        self.sum(name, POWER, keep);
-    }
-
-    /// The same of a row that is read: once, each thread with the largest that it has seen, for which it changes its sum.
-    fn powers_at_once(&mut self, name: &str) {
-        self.line(&format!("  C most_ = LOWEST, {name}_ = 0;"));
-        self.line(
-            "  for (idx s = lane * V; s < size; s += (idx)L * V) {\n      C r0[V], top = most_;",
-        );
-        self.read(0, "r0[v] = ");
-        self.line(&format!(
-            "#pragma unroll
-      for (int v = 0; v < V; v++) top = rows_most(top, r0[v]);
-      if (top > most_) {{
-        {name}_ = most_ == LOWEST ? {name}_ : {name}_ * p_exp(most_ - top);
-        most_ = top;
-      }}
-      const C base = most_ == LOWEST ? (C)0 : most_;
-#pragma unroll
-      for (int v = 0; v < V; v++) {{ const C a = r0[v]; {name}_ = {name}_ + {POWER}; }}
-  }}
-  const C most = rows_max<L>(most_, tree);
-  const C base = most == LOWEST ? (C)0 : most;
-  {name}_ = most_ == LOWEST ? {name}_ : {name}_ * p_exp(most_ - base);
-  const C {name} = rows_sum<L>({name}_, tree);"
-        ));
     }
 
     fn sum(&mut self, name: &str, expression: &str, keep: &str) {
