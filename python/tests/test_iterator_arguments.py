@@ -1,5 +1,6 @@
 """Iterators as arguments of functions: the next element is an argument too, and comes once, however it is taken."""
 
+import concurrent.futures
 import threading
 
 import numpy as np
@@ -88,6 +89,16 @@ def test_an_element_that_somebody_else_took_is_an_error_and_not_given_twice():
     iterator = iter(tf.data.Dataset.range(4).batch(1, drop_remainder=True))
     f = tf.function(lambda a: (next(iterator), next(a)))
     with pytest.raises(tf.errors.FailedPreconditionError, match="take elements from the argument alone"):
+        f(iterator)
+
+
+@pytest.mark.parametrize("drop", [True, False], ids=["static", "open"])
+def test_threads_that_share_an_iterator_share_its_elements(drop):
+    iterator, f = iter(tf.data.Dataset.range(400).batch(2, drop_remainder=drop)), tf.function(lambda a: next(a) * 1)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda _: [n for _ in range(50) for n in f(iterator).numpy().tolist()], range(4))
+        assert sorted(n for part in found for n in part) == list(range(400))
+    with pytest.raises(tf.errors.OutOfRangeError):
         f(iterator)
 
 

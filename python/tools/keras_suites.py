@@ -39,7 +39,7 @@ FILES, EVERY = 5, 3
 # How long a file may take, in seconds.
 LONGEST = 1800
 
-ELSEWHERE = re.compile(r"No module named '(?!tensorflow)|requires the '?[\w-]+'? (package|module)|ImportError while importing test module")
+ELSEWHERE = re.compile(r"Could not import PIL|No module named '(?!tensorflow)|requires the '?[\w-]+'? (package|module)|ImportError while importing test module")
 
 # How Python is started: on Tonnage, or, with another interpreter, on what it has.
 ON_TONNAGE = (sys.executable, "-m", "tonnage")

@@ -48,7 +48,9 @@ class Iterator:
 
     def __init__(self, dataset):
         self._dataset, self._items = dataset, dataset._iterate()
-        self._peeked = []  # the next element, where somebody looked at it
+        self._peeked = []  # the next elements, where somebody looked at them
+        self._offered = {}  # which of them a call on a thread was given as an argument
+        self._turn = threading.RLock()
         self._latest = None  # the spec of the element that was looked at last
         self._key = None  # the spec of all elements as text, where it is static
         self._number = next(_numbers)
@@ -101,13 +103,15 @@ class Iterator:
 
     def _take(self):
         """The next element, now; ``_END`` at the end."""
-        return self._peeked.pop() if self._peeked else next(self._items, _END)
+        with self._turn:
+            return self._peeked.pop(0) if self._peeked else next(self._items, _END)
 
     def _has_next(self):
         """Whether there is another element, now."""
-        if not self._peeked:
-            self._peeked.append(next(self._items, _END))
-        return self._peeked[0] is not _END
+        with self._turn:
+            if not self._peeked:
+                self._peeked.append(next(self._items, _END))
+            return self._peeked[0] is not _END
 
     # As steps of programs.
 
@@ -120,13 +124,30 @@ class Iterator:
         _last_call.number = _t.call_number()
         return self._take()
 
+    def _offer(self):
+        """The next element for a call on this thread: calls on other threads are given others."""
+        with self._turn:
+            thread = threading.get_ident()
+            mine, others = self._offered.pop(thread, None), list(self._offered.values())
+            for element in self._peeked:
+                if element is mine or element is _END or not any(element is other for other in others):
+                    break
+            else:
+                element = next(self._items, _END)
+                self._peeked.append(element)
+            self._offered[thread] = element
+            return element
+
     def _take_offered(self):
-        """The next element, which a call was given as an argument."""
-        found = self._take_in_call()
-        if found is not self._offered:
-            raise FailedPreconditionError(None, None, "an iterator that is an argument of a function gave an element to somebody else during "
-                                                      "the call: take elements from the argument alone")
-        return found
+        """The element that a call on this thread was given as an argument, which is taken now."""
+        _last_call.number = _t.call_number()
+        with self._turn:
+            element = self._offered.pop(threading.get_ident(), None)
+            at = next((i for i, other in enumerate(self._peeked) if other is element), None)
+            if at is None:
+                raise FailedPreconditionError(None, None, "an iterator that is an argument of a function gave an element to somebody else during "
+                                                          "the call: take elements from the argument alone")
+            return self._peeked.pop(at)
 
     def _handle(self):
         """Its number, as a value of the program."""
@@ -147,27 +168,14 @@ class Iterator:
         if _t.is_symbolic():
             self._first = None  # the function that is called may take it
             return [self._handle(), self._key or repr(spec)], lambda handle, _: _from_handle(handle, spec)
-        more = self._has_next()
+        element = self._offer()
         if self._key is not None:
-            return [self._handle(), self._key, *self._leaves(spec)], lambda handle, _, *first: _from_handle(handle, spec, None, first)
-        if more:
-            self._latest = _nest.map_structure(spec_of, self._peeked[0])
+            return [self._handle(), self._key, *_leaves(element, spec)], lambda handle, _, *first: _from_handle(handle, spec, None, first)
+        if element is not _END:
+            self._latest = _nest.map_structure(spec_of, element)
         # At the end like the one before: taking it is an error of either.
         found = spec if self._latest is None else self._latest
-        return [self._handle(), "next", repr(found), *self._leaves(found)], lambda handle, _, key, *first: _from_handle(handle, found, spec, first)
-
-    def _leaves(self, spec):
-        """The tensors of the next element; at the end zeros, which nobody gets."""
-        kinds = _nest.flatten(spec)
-        if not _is_static(spec):
-            return []
-        self._offered = self._peeked[0]
-        leaves = [] if self._offered is _END else _nest.flatten(self._offered)
-        fits = all(isinstance(leaf, _t.Tensor) and leaf.lengths == kind.shape.as_list() and leaf.dtype == kind.dtype
-                   for leaf, kind in zip(leaves, kinds))
-        if leaves and not (fits and len(leaves) == len(kinds)):
-            return []  # which taking it says
-        return leaves or [_t.fill(kind.shape.as_list(), 0, kind.dtype) for kind in kinds]
+        return [self._handle(), "next", repr(found), *_leaves(element, found)], lambda handle, _, key, *first: _from_handle(handle, found, spec, first)
 
     def _static_types(self):
         spec = self.element_spec
@@ -197,6 +205,19 @@ class Iterator:
 
 def _is_static(spec):
     return all(isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined() for leaf in _nest.flatten(spec))
+
+
+def _leaves(element, spec):
+    """The tensors of the next element; at the end zeros, which nobody gets."""
+    kinds = _nest.flatten(spec)
+    if not _is_static(spec):
+        return []
+    if element is _END:
+        return [_t.fill(kind.shape.as_list(), 0, kind.dtype) for kind in kinds]
+    leaves = _nest.flatten(element)
+    fits = len(leaves) == len(kinds) and all(isinstance(leaf, _t.Tensor) and leaf.lengths == kind.shape.as_list() and leaf.dtype == kind.dtype
+                                             for leaf, kind in zip(leaves, kinds))
+    return leaves if fits else []  # otherwise taking it says what is wrong
 
 
 def _open_lengths(spec):
