@@ -60,6 +60,14 @@ def gathered(variables):
     return [variable.read_value() if variable.in_blocks else variable for variable in variables]
 
 
+def holders(variables, path):
+    """The ranks, where they hold some of these in blocks and all name the same file."""
+    if not _job or not any(variable.in_blocks for variable in variables):
+        return None
+    ranks = _job[0]
+    return ranks if ranks.all(writes(path) == (ranks.rank == 0)) else None
+
+
 def wait():
     """Waits for all ranks: what one of them wrote is there."""
     if _job:

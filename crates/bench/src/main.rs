@@ -3,7 +3,7 @@
 //!     tonnage-bench list
 //!     tonnage-bench limits
 //!     tonnage-bench bytes
-//!     mpirun -n 2 tonnage-bench ranks
+//!     mpirun -n 2 tonnage-bench ranks sharding|sums|steps
 //!     tonnage-bench run mlp [batch=2048 ...] [budget=64MiB] [seconds=2] [device=cuda:0]
 //!     tonnage-bench plan mlp [batch=2048 ...] [budget=64MiB] [device=cuda:0]
 //!     tonnage-bench steps mlp [batch=2048 ...] [budget=64MiB] [device=cuda:0]
@@ -38,7 +38,10 @@ fn main() -> ExitCode {
         }
         ["limits"] => limits::print(),
         ["bytes"] => bytes::print(),
-        ["ranks"] => ranks::print(),
+        ["ranks", what] => match ranks::ALL.iter().find(|(name, _)| name == what) {
+            Some((_, of)) => ranks::print(*of),
+            None => return misuse("say ranks sharding, ranks sums or ranks steps"),
+        },
         [what @ ("run" | "plan" | "steps"), name, rest @ ..] => {
             match ALL.iter().find(|workload| workload.name == *name) {
                 Some(workload) => match settings(workload, rest) {

@@ -103,7 +103,7 @@ pub fn measure(
 }
 
 /// Lets the system's mark of the most that was resident start from now, where the system has one; returns what is resident.
-fn restart_peak() -> u64 {
+pub fn restart_peak() -> u64 {
     // Elsewhere than on Linux the mark counts from the start of the process.
     let _ = fs::write("/proc/self/clear_refs", "5");
     memory::resident().unwrap_or(Bytes::ZERO).get()
@@ -120,7 +120,7 @@ fn cpu() -> Option<f64> {
 }
 
 /// The most that was resident.
-fn highest() -> u64 {
+pub fn highest() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());

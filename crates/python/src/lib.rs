@@ -134,6 +134,8 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ops::split_seed,
         ops::to_tensor,
         weights::save_tensors,
+        weights::save_across,
+        weights::remove_saved,
         weights::save_text,
         world::in_replica,
     );

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
-use tonnage::io::{SafeTensors, save_safetensors};
-use tonnage::{Elementwise, Tensor, Variable};
+use tonnage::io::{RangedTensors, SafeTensors, save_safetensors};
+use tonnage::{Elementwise, Result, Tensor, TensorType, Variable, train};
 use tonnage_runtime::FolderLock;
 
 use crate::convert::{self, Want};
@@ -14,6 +14,7 @@ use crate::dtype;
 use crate::run::{MUCH, run};
 use crate::tensor::PyTensor;
 use crate::variable::PyVariable;
+use crate::world::PyWorld;
 
 /// Saves named tensors, variables and texts; the file appears whole or not at all.
 #[pyfunction]
@@ -31,6 +32,27 @@ pub fn save_tensors(
     run(py, MUCH, || {
         save_safetensors(&path, named.iter().map(|(name, value)| (name.as_str(), value)), &notes)
     })
+}
+
+/// Saves named variables and texts, on all ranks at once: of what they hold in blocks each rank writes its own. `path` is the index, which comes last.
+#[pyfunction]
+pub fn save_across(
+    py: Python<'_>,
+    world: PyRef<'_, PyWorld>,
+    path: String,
+    variables: Vec<(String, PyRef<'_, PyVariable>)>,
+    notes: Vec<(String, String)>,
+) -> PyResult<()> {
+    let named: Vec<(String, Variable)> =
+        variables.iter().map(|(name, value)| (name.clone(), value.variable.clone())).collect();
+    let notes: Vec<(&str, &str)> = notes.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    run(py, MUCH, || train::save_across(&world.0, &path, &named, &notes))
+}
+
+/// Removes what ranks have saved under the name of an index.
+#[pyfunction]
+pub fn remove_saved(py: Python<'_>, path: String) -> PyResult<()> {
+    run(py, MUCH, || train::remove_saved(&path))
 }
 
 /// Saves a text; the file appears whole or not at all.
@@ -56,25 +78,57 @@ impl PyFolderLock {
     }
 }
 
-/// Named tensors in a file: opening reads the header, each tensor is read when it is asked for.
+/// Named tensors in a file, or in those of an index of ranges: opening reads the header, each tensor is read when it is asked for.
 #[pyclass(frozen, name = "TensorFile", module = "tonnage")]
 pub struct PyTensorFile {
-    file: SafeTensors,
+    file: Named,
     /// Set when all of it was found as it was saved.
     checked: OnceLock<()>,
+}
+
+/// What holds named tensors.
+enum Named {
+    File(SafeTensors),
+    Ranges(RangedTensors),
+}
+
+impl Named {
+    fn ty(&self, name: &str) -> Result<TensorType> {
+        match self {
+            Named::File(file) => file.ty(name),
+            Named::Ranges(file) => file.ty(name),
+        }
+    }
+
+    fn read(&self, name: &str) -> Result<Tensor> {
+        match self {
+            Named::File(file) => file.read(name),
+            Named::Ranges(file) => {
+                let shape = file.ty(name)?.shape;
+                file.read_range(name, 0..shape.elements().known().unwrap_or(0))?.reshape(shape)
+            }
+        }
+    }
 }
 
 #[pymethods]
 impl PyTensorFile {
     #[new]
     fn new(py: Python<'_>, path: String) -> PyResult<PyTensorFile> {
-        let file = run(py, 0, || SafeTensors::open(&path))?;
+        let open = || match path.ends_with(".json") {
+            true => RangedTensors::open(&path).map(Named::Ranges),
+            false => SafeTensors::open(&path).map(Named::File),
+        };
+        let file = run(py, 0, open)?;
         Ok(PyTensorFile { file, checked: OnceLock::new() })
     }
 
     /// The names, sorted.
     fn names(&self) -> Vec<String> {
-        self.file.names().map(str::to_string).collect()
+        match &self.file {
+            Named::File(file) => file.names().map(str::to_string).collect(),
+            Named::Ranges(file) => file.names().map(str::to_string).collect(),
+        }
     }
 
     /// The lengths of a tensor.
@@ -91,7 +145,11 @@ impl PyTensorFile {
 
     /// A text that was saved beside the tensors.
     fn note(&self, key: &str) -> Option<String> {
-        self.file.note(key).map(str::to_string)
+        let text = match &self.file {
+            Named::File(file) => file.note(key),
+            Named::Ranges(file) => file.note(key),
+        };
+        text.map(str::to_string)
     }
 
     /// Reads a tensor.
@@ -103,12 +161,17 @@ impl PyTensorFile {
     fn load(&self, py: Python<'_>, name: &str, variable: PyRef<'_, PyVariable>) -> PyResult<()> {
         let variable: Variable = variable.variable.clone();
         run(py, MUCH, || {
+            let file = match &self.file {
+                // Each rank reads what it holds: all of it would be read by each.
+                Named::Ranges(file) => return file.load(name, &variable),
+                Named::File(file) => file,
+            };
             if self.checked.get().is_none() {
-                self.file.check()?;
+                file.check()?;
                 let _ = self.checked.set(());
             }
             // From the file straight into the variable's bytes: a tensor between them would take as much again.
-            let value = self.file.tensor(name)?.lazy().cast(variable.ty().dtype)?;
+            let value = file.tensor(name)?.lazy().cast(variable.ty().dtype)?;
             variable.assign(&value)
         })
     }

@@ -10,14 +10,28 @@ from .folder import hold
 from .objects import children, graph_of, paths_of
 from .._notices import ignores
 
-_ENDING, _GRAPH = ".safetensors", "object_graph"
+_ENDING, _RANGES, _GRAPH = ".safetensors", ".ranges.json", "object_graph"
 _DEFERRED = "_tonnage_deferred"
 
 
+def _files_of(path):
+    stem = os.fspath(path).removesuffix(_ENDING)
+    return stem + _ENDING, stem + _RANGES
+
+
 def file_of(path):
-    """The file of a checkpoint."""
-    path = os.fspath(path)
-    return path if path.endswith(_ENDING) else path + _ENDING
+    """The file of a checkpoint, which one process wrote, or the index of what each rank wrote: the later, where both are there."""
+    there = [file for file in _files_of(path) if os.path.exists(file)]
+    return max(there, key=os.path.getmtime) if there else _files_of(path)[0]
+
+
+def remove(path):
+    """Removes a checkpoint."""
+    whole, ranges = _files_of(path)
+    if os.path.exists(ranges):
+        _t.remove_saved(ranges)
+    if os.path.exists(whole):
+        os.remove(whole)
 
 
 class Checkpoint:
@@ -52,20 +66,28 @@ class Checkpoint:
     @ignores("Checkpoint.write", "options")
     def write(self, file_prefix, options=None):
         """Writes the state to a file of that name; it appears whole or not at all, a tensor at a time. All ranks of a job call this; of those that name
-        the same file one writes it."""
+        the same file one writes it. Of what ranks hold in blocks each writes its own, to a file beside an index of that name."""
         nodes = graph_of(self)
         variables = [value for value, _ in nodes if isinstance(value, _t.Variable)]
         for variable in variables:
             if not variable.initialized:
                 raise ValueError(f"the variable {variable.plain_name!r} has no value yet that could be saved")
-        values = _replicas.gathered(variables)
-        if _replicas.writes(file_of(file_prefix)):
-            self._write(file_prefix, nodes, iter(values))
+        whole, ranges = _files_of(file_prefix)
+        world = _replicas.holders(variables, whole)
+        values = _replicas.gathered(variables) if world is None else variables
+        writes = _replicas.writes(whole)
+        if writes or world is not None:
+            self._write(nodes, iter(values), world, ranges if world is not None else whole)
+        if writes:
+            # What stood there before in the other form is older.
+            other = whole if world is not None else ranges
+            if os.path.exists(other):
+                os.remove(other) if other is whole else _t.remove_saved(other)
         _replicas.wait()
         return os.fspath(file_prefix)
 
     @staticmethod
-    def _write(file_prefix, nodes, values):
+    def _write(nodes, values, world, path):
         names = paths_of(nodes)
         tensors, graph = [], []
         for i, (value, held) in enumerate(nodes):
@@ -74,10 +96,13 @@ class Checkpoint:
                 entry["tensor"] = names[i]
                 tensors.append((names[i], next(values)))
             graph.append(entry)
-        folder = os.path.dirname(file_of(file_prefix))
+        folder, notes = os.path.dirname(path), [(_GRAPH, json.dumps(graph))]
         if folder:
             os.makedirs(folder, exist_ok=True)
-        _t.save_tensors(file_of(file_prefix), tensors, [(_GRAPH, json.dumps(graph))])
+        if world is None:
+            _t.save_tensors(path, tensors, notes)
+        else:
+            _t.save_across(world, path, tensors, notes)
 
     @ignores("Checkpoint.save", "options")
     def save(self, file_prefix, options=None):

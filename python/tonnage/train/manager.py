@@ -5,7 +5,7 @@ import re
 import time
 
 from .. import _replicas
-from .checkpoint import file_of
+from .checkpoint import file_of, remove
 from .folder import hold, read_state, write_state
 from .._notices import ignores
 
@@ -113,7 +113,7 @@ class CheckpointManager:
         before = len(self._kept)
         for old in self._sweep():
             if writes:
-                os.remove(file_of(old))
+                remove(old)
         if writes and len(self._kept) < before:
             self._record()
         _replicas.wait()

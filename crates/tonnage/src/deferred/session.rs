@@ -236,6 +236,8 @@ impl Session {
         let (fetch, cache) = self.fetch(fetches, updates)?;
         let feeds = self.feeds(&fetch, feeds)?;
         let arrays = give_up(feeds, "session")?;
+        let rows = self.graph.0.trace.summed_rows(|rows| rows.clone());
+        rows.check().map_err(|e| e.at(source))?;
         let (made, measured) = fetch.program.run(&cache, arrays, source)?;
         let mut made = made.into_iter();
         let result = fetches.share().map(&mut |tensor| match tensor.is_symbolic() {

@@ -108,6 +108,7 @@ impl<A: Tree, R: Tree> ConcreteFunction<A, R> {
             let help = "call the function that it is of: that saves what the gradient needs";
             return Err(bad_argument("concrete function", what, help).at(source));
         }
+        self.concrete.program.rows.check().map_err(|e| e.at(source))?;
         self.concrete.call(&self.cache, arguments, source)
     }
 

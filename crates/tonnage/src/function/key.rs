@@ -10,6 +10,7 @@ use tonnage_core::{DType, Dim, Symbol, TensorType};
 
 use crate::tensor::{Tensor, TensorRepr};
 use crate::tree::Tree;
+use crate::world::rows::{MostRows, traced_for};
 
 /// The signature of a call, as words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -19,6 +20,8 @@ pub(crate) struct CallKey {
     pub words: SmallVec<[u64; 16]>,
     /// Whether a tensor has no values, and cannot have any here.
     pub symbolic: bool,
+    /// Rows of other ranks that the trace is for, where they have more.
+    pub most: MostRows,
 }
 
 /// The word of the first open size.
@@ -35,6 +38,7 @@ impl CallKey {
         self.text.clear();
         self.words.clear();
         self.symbolic = false;
+        self.most = traced_for();
         arguments.describe(&mut self.text);
         let mut symbols = SmallVec::new();
         arguments.for_each(&mut |tensor| self.push(tensor, &mut symbols));
@@ -62,7 +66,8 @@ impl CallKey {
 
     /// The key of arguments of these types.
     pub fn of_types(text: &str, types: &[TensorType]) -> CallKey {
-        let mut key = CallKey { text: text.to_string(), ..CallKey::default() };
+        let (text, most) = (text.to_string(), traced_for());
+        let mut key = CallKey { text, most, ..CallKey::default() };
         let mut symbols = SmallVec::new();
         types.iter().for_each(|ty| key.push_type(ty, &mut symbols));
         key
@@ -76,7 +81,7 @@ impl CallKey {
             words.push(*head);
             at += 1 + (head >> 8) as usize;
         }
-        CallKey { text: self.text.clone(), words, symbolic: false }
+        CallKey { text: self.text.clone(), words, symbolic: false, most: self.most.clone() }
     }
 }
 
@@ -95,7 +100,7 @@ fn number(dim: &Dim, symbols: &mut SmallVec<[Symbol; 4]>) -> u64 {
 
 impl Heap for CallKey {
     fn heap(&self, seen: &mut Seen) -> usize {
-        self.text.capacity() + self.words.heap(seen)
+        self.text.capacity() + self.words.heap(seen) + self.most.heap(seen)
     }
 }
 

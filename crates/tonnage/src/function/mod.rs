@@ -53,6 +53,7 @@ use crate::tensor::{Tensor, TensorRepr};
 use crate::trace::{self, FinishedTrace, Trace};
 use crate::tree::{Tree, leaves};
 use crate::variable::Variable;
+use crate::world::rows::with_most;
 use concrete::Concrete;
 use home::Home;
 use key::with_key;
@@ -238,8 +239,22 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         }
         self.retraces.called();
         let concrete = self.find(&arguments, source)?;
+        let most = concrete.program.rows.compared();
+        if most.is_empty() {
+            return self.call_traced(&concrete, arguments, source);
+        }
+        with_most(most, || self.call_traced(&*self.find(&arguments, source)?, arguments, source))
+    }
+
+    /// Calls what was traced for these arguments.
+    fn call_traced(
+        &self,
+        concrete: &Concrete<R>,
+        arguments: A,
+        source: Source,
+    ) -> Result<(R, Option<Measured>)> {
         if is_watched(&arguments, &concrete.program) {
-            let made = self.differentiated(&concrete, arguments, source);
+            let made = self.differentiated(concrete, arguments, source);
             return Ok((made.map_err(|e| e.at(source))?, None));
         }
         let (result, measured) = concrete.call(&self.cache, arguments, source)?;
@@ -408,6 +423,7 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         let mut program =
             TracedProgram::new(traced.graph, signature, traced.captured, variables, results)?;
         program.replica = traced.replica;
+        program.rows = traced.rows;
         // Only types are kept of the result: what was traced is in the program.
         let result = result.map(&mut |tensor| Ok(Tensor::from_spec(tensor.ty())))?;
         let concrete = Arc::new(Concrete { program, result });

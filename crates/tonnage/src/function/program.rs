@@ -22,6 +22,7 @@ use tonnage_runtime::random::Replica;
 use super::signature::{Bound, Signature};
 use crate::tensor::Tensor;
 use crate::variable::{Variable, store_outputs};
+use crate::world::rows::SummedRows;
 
 /// A traced graph with all that it takes from outside.
 pub(crate) struct TracedProgram {
@@ -37,6 +38,8 @@ pub(crate) struct TracedProgram {
     pub results: usize,
     /// As which of several replicas a call draws its random numbers; otherwise as its thread does.
     pub replica: Option<Replica>,
+    /// Rows of tables' gradients that it adds up over ranks.
+    pub rows: SummedRows,
     graph: ProgramForm,
 }
 
@@ -72,8 +75,8 @@ impl TracedProgram {
             }
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let replica = None;
-        Ok(TracedProgram { number, signature, captured, variables, results, replica, graph })
+        let (replica, rows) = (None, SummedRows::default());
+        Ok(TracedProgram { number, signature, captured, variables, results, replica, rows, graph })
     }
 
     /// The same with other variables for its own.
@@ -100,6 +103,7 @@ impl TracedProgram {
             variables,
             results: self.results,
             replica: self.replica,
+            rows: self.rows.clone(),
             graph,
         })
     }

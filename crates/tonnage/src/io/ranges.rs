@@ -15,7 +15,9 @@ use tonnage_core::layout::Layout;
 use tonnage_core::{Bytes, DType, Result, Shape, Source, TensorType};
 
 use super::{FileTensor, SafeTensors, bad_file, filled, read_json, save_json, save_safetensors};
+use crate::ops::Elementwise;
 use crate::tensor::Tensor;
+use crate::variable::Variable;
 
 /// Pieces of a range, at most.
 const PIECES: usize = 128;
@@ -66,6 +68,9 @@ struct SavedTensor {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeIndex {
     tensors: BTreeMap<String, SavedTensor>,
+    /// Texts beside them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    notes: BTreeMap<String, String>,
 }
 
 impl RangeIndex {
@@ -77,6 +82,12 @@ impl RangeIndex {
     /// Its text, for another process.
     pub(crate) fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// With texts beside the tensors.
+    pub(crate) fn with_notes(mut self, notes: &[(&str, &str)]) -> RangeIndex {
+        self.notes.extend(notes.iter().map(|(name, text)| (name.to_string(), text.to_string())));
+        self
     }
 
     /// With the ranges of another file.
@@ -176,7 +187,8 @@ fn saved(path: &Path, ranges: &[TensorRange]) -> Result<RangeIndex> {
         }
         let saved = SavedRange { file: file.clone(), start: *start, count, piece };
         let tensor = SavedTensor { dtype: whole.dtype, shape: shape.to_vec(), ranges: vec![saved] };
-        index = index.and(RangeIndex { tensors: BTreeMap::from([(name.clone(), tensor)]) });
+        let tensors = BTreeMap::from([(name.clone(), tensor)]);
+        index = index.and(RangeIndex { tensors, notes: BTreeMap::new() });
     }
     let tensors = pieces.iter().map(|(name, piece)| (name.as_str(), piece));
     save_safetensors(path, tensors, &[("format", "tonnage ranges")])?;
@@ -234,6 +246,29 @@ impl RangedTensors {
     pub fn ty(&self, name: &str) -> Result<TensorType> {
         let tensor = self.tensor(name)?;
         Ok(TensorType::new(tensor.dtype, Shape::from(tensor.shape.as_slice())))
+    }
+
+    /// A text that was saved beside the tensors.
+    pub fn note(&self, name: &str) -> Option<&str> {
+        self.index.notes.get(name).map(String::as_str)
+    }
+
+    /// Gives a variable the value of a name; where ranks hold it in blocks, this rank reads its own.
+    ///
+    /// # Errors
+    /// Where there is no such name, a type is another, or the file is damaged.
+    #[track_caller]
+    pub fn load(&self, name: &str, variable: &Variable) -> Result<()> {
+        let source = Source::here();
+        let load = || {
+            let (saved, own) = (self.ty(name)?.shape, variable.ty());
+            if saved != own.shape {
+                let what = format!("holds a shape {saved} as `{name}`, and the variable is {own}");
+                return Err(bad_file(&self.path, what, "use the model that it was saved from"));
+            }
+            variable.assign_read(|range| self.read_range(name, range)?.cast(own.dtype))
+        };
+        load().map_err(|e| e.at(source))
     }
 
     /// Bytes of elements that were read so far.

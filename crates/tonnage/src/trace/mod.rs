@@ -28,6 +28,7 @@ pub(crate) use sizes::equalized;
 
 use crate::tensor::{Tensor, TensorRepr};
 use crate::variable::Variable;
+use crate::world::rows::SummedRows;
 
 /// A graph that is being traced; clones are the same one.
 #[derive(Clone)]
@@ -62,6 +63,8 @@ pub(crate) struct TraceState {
     waiting: HashMap<ValueId, Vec<ValueId>>,
     /// As which of several replicas a call draws its random numbers, where it is to draw as one.
     replica: Option<Replica>,
+    /// Rows of tables' gradients that are added up over ranks.
+    rows: SummedRows,
 }
 
 impl TraceState {
@@ -126,6 +129,8 @@ pub(crate) struct FinishedTrace {
     pub variables: Vec<UsedVariable>,
     /// As which of several replicas a call draws its random numbers, where it is to draw as one.
     pub replica: Option<Replica>,
+    /// Rows of tables' gradients that are added up over ranks.
+    pub rows: SummedRows,
 }
 
 impl Trace {
@@ -169,6 +174,7 @@ impl Trace {
             waits_for: Vec::new(),
             waiting: HashMap::new(),
             replica: None,
+            rows: SummedRows::default(),
         };
         let number = NEXT.fetch_add(1, Ordering::Relaxed) & 0x7fff_ffff;
         let state = Mutex::new(state);
@@ -285,6 +291,14 @@ impl Trace {
         match &self.0.parent {
             Some(parent) => parent.draw_as(replica),
             None => self.state().replica = Some(replica),
+        }
+    }
+
+    /// Tells of rows that are added up over ranks, or asks for them: those of all that is traced.
+    pub fn summed_rows<R>(&self, f: impl FnOnce(&mut SummedRows) -> R) -> R {
+        match &self.0.parent {
+            Some(parent) => parent.summed_rows(f),
+            None => f(&mut self.state().rows),
         }
     }
 
@@ -412,6 +426,7 @@ impl Trace {
                 graph.value_mut(id).name = Some(used.variable.name().into());
             }
         }
-        Ok(FinishedTrace { graph, captured, variables, replica: state.replica })
+        let (replica, rows) = (state.replica, std::mem::take(&mut state.rows));
+        Ok(FinishedTrace { graph, captured, variables, replica, rows })
     }
 }

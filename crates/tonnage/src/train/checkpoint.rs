@@ -32,7 +32,7 @@ const NAME: &str = "checkpoint.json";
 const FILES: (&str, &str) = ("step-", ".safetensors");
 
 /// How an index of ranges ends.
-const INDEX: &str = ".ranges.json";
+pub(super) const INDEX: &str = ".ranges.json";
 
 /// Where training is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

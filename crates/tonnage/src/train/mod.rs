@@ -17,6 +17,7 @@ mod sums;
 
 pub use callback::{Callback, EarlyStopping, Epoch, Go, Log, Progress};
 pub use checkpoint::{Checkpoints, Position, Which};
+pub use elastic::{remove_saved, save_across};
 pub use evaluate::{Evaluation, evaluate, mean_loss, predictor};
 pub use fit::{Fit, History};
 pub use load::{Loaded, Loading, load, load_weights, save_weights};

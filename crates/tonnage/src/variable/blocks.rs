@@ -6,6 +6,7 @@
 //!
 //! Decision: `docs/decisions/sharding-is-a-lever.md`.
 
+use std::ops::Range;
 use std::sync::PoisonError;
 
 use smallvec::smallvec;
@@ -20,7 +21,7 @@ use tonnage_ops::world::reduce_blocks::REDUCE_BLOCKS;
 use tonnage_runtime::eager::{self, Arg};
 
 use super::{Variable, VariableState, held_in_files};
-use crate::dispatch::apply1;
+use crate::dispatch::{TensorArg, apply1};
 use crate::tensor::{Tensor, next_id};
 use crate::trace::{self, Trace};
 
@@ -83,15 +84,27 @@ fn own_block(whole: &Tensor, world: &World) -> Result<Tensor> {
         let attrs = Attrs::World(world.clone());
         return apply1(&OWN_BLOCK, smallvec![whole.into()], attrs, Source::here());
     }
-    let elements = whole.shape().elements().known().unwrap_or(0);
+    filled(own_range(whole, world)?, world, elements(&whole.ty()))
+}
+
+/// The elements of this rank, of a tensor that all ranks have.
+fn own_range(whole: &Tensor, world: &World) -> Result<Tensor> {
+    let elements = elements(&whole.ty());
     let range = world.own_range(elements);
-    let missing = world.block(elements) - range.len();
-    let part = [(range.start as i64..range.end as i64).into()];
-    let own = whole.reshape([elements])?.slice(&part)?;
-    match missing {
+    whole.reshape([elements])?.slice(&[(range.start as i64..range.end as i64).into()])
+}
+
+/// Elements of this rank as a block, which is as long as those of the others: zeros follow those that there are.
+fn filled(own: Tensor, world: &World, elements: usize) -> Result<Tensor> {
+    match world.block(elements) - world.own_range(elements).len() {
         0 => Ok(own),
-        _ => own.pad(&[[0, missing]], PadMode::Constant(0.into())),
+        missing => own.pad(&[[0, missing]], PadMode::Constant(0.into())),
     }
+}
+
+/// How many a tensor has, as far as its type says.
+fn elements(ty: &TensorType) -> usize {
+    ty.shape.elements().known().unwrap_or(0)
 }
 
 impl Variable {
@@ -119,8 +132,7 @@ impl Variable {
     /// Blocks of it, which no rank holds yet.
     pub(crate) fn blocks_for(&self, world: &World) -> Blocks {
         let ty = self.ty();
-        let elements = ty.shape.elements().known().unwrap_or(0);
-        let ty = TensorType::new(ty.dtype, [world.block(elements)]);
+        let ty = TensorType::new(ty.dtype, [world.block(elements(&ty))]);
         let name = format!("{}/block", self.own_name());
         let own = held_in_files(false, || Variable::named(name, ty, self.0.role, self.0.made));
         own.name_after(self, "block");
@@ -187,11 +199,64 @@ impl Variable {
     pub(crate) fn assign_block(&self, world: &World, block: &Tensor) -> Result<()> {
         match self.blocks() {
             Some(blocks) => blocks.own.assign(block),
-            None => {
-                let attrs = Attrs::Blocks { world: world.clone(), shape: self.ty().shape };
-                let whole = apply1(&GATHER_BLOCKS, smallvec![block.into()], attrs, Source::here())?;
-                self.assign(&whole)
+            None => self.assign(&self.joined(world, block.into())?),
+        }
+    }
+
+    /// The whole of the blocks of all ranks.
+    fn joined(&self, world: &World, block: TensorArg<'_>) -> Result<Tensor> {
+        let attrs = Attrs::Blocks { world: world.clone(), shape: self.ty().shape };
+        apply1(&GATHER_BLOCKS, smallvec![block], attrs, Source::here())
+    }
+
+    /// Where the elements of this rank begin and what they are, where ranks hold it in blocks: those of another world are gathered for that.
+    pub(crate) fn read_held(&self, world: &World) -> Option<Result<(usize, Tensor)>> {
+        if !self.is_cut() {
+            return None;
+        }
+        let start = world.own_range(elements(&self.ty())).start;
+        Some(self.read_own(world).map(|values| (start, values)))
+    }
+
+    /// Becomes what `read` gives of a range of its elements: of all, or of those that this rank holds.
+    pub(crate) fn assign_read(&self, read: impl Fn(Range<usize>) -> Result<Tensor>) -> Result<()> {
+        let (ty, cut) = (self.ty(), self.blocks().filter(|_| self.is_cut()));
+        let count = elements(&ty);
+        match cut {
+            Some(Blocks { world, own }) => {
+                own.assign(&filled(read(world.own_range(count))?, &world, count)?)
             }
+            None => self.assign(&read(0..count)?.reshape(ty.shape)?),
+        }
+    }
+
+    /// The block that this rank holds, where it holds no more than that.
+    fn held_of(&self, world: &World) -> Option<Variable> {
+        let blocks = self.blocks().filter(|blocks| self.is_cut() && blocks.world == *world);
+        blocks.map(|blocks| blocks.own)
+    }
+
+    /// The elements of this rank, for a file: nothing is gathered where it holds just those.
+    pub(crate) fn read_own(&self, world: &World) -> Result<Tensor> {
+        match self.held_of(world) {
+            Some(own) => {
+                let range = world.own_range(elements(&self.ty()));
+                own.read()?.slice(&[(0..range.len() as i64).into()])
+            }
+            None => own_range(&self.read()?, world),
+        }
+    }
+
+    /// Becomes what each rank has its elements of, as from a file.
+    pub(crate) fn assign_own(&self, world: &World, own: Tensor) -> Result<()> {
+        let ty = self.ty();
+        if world.size() == 1 {
+            return self.assign(&own.reshape(ty.shape)?);
+        }
+        let block = filled(own, world, elements(&ty))?;
+        match self.held_of(world) {
+            Some(held) => held.assign(&block),
+            None => self.assign(&self.joined(world, block.into())?),
         }
     }
 }

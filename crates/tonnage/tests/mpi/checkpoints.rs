@@ -7,6 +7,7 @@ use tonnage::train::{Checkpoints, Position};
 use tonnage::world::World;
 use tonnage::{DType, Elementwise, RandomKey, Result, Tensor, Variable, zeros};
 
+use crate::engine::moves_bytes;
 use crate::{Folder, ended_well, is_rank, name, start_by};
 
 const FOLDER: &str = "TONNAGE_TEST_FOLDER";
@@ -91,6 +92,9 @@ fn a_checkpoint_of_four_ranks_restores_on_any_number() {
         match program {
             "save" => saves(world, &folder).unwrap(),
             _ => restores(world, &folder).unwrap(),
+        }
+        if world.size() == 1 {
+            moves_bytes(world);
         }
     };
     if is_rank(of_rank) {

@@ -16,6 +16,7 @@ mod checkpoints;
 mod collectives;
 mod engine;
 mod faults;
+mod sharded;
 mod training;
 
 use std::path::PathBuf;

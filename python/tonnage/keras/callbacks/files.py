@@ -8,6 +8,7 @@ from .rates import _Watching
 from ... import _replicas
 from ..._notices import ignores
 from ..._variable import Variable
+from ...train.checkpoint import file_of, remove
 from ...train.folder import hold, release
 
 
@@ -77,7 +78,7 @@ class BackupAndRestore(Callback):
     def __init__(self, backup_dir, save_freq="epoch", delete_checkpoint=True):
         super().__init__()
         self.folder, self.delete_checkpoint = os.fspath(backup_dir), delete_checkpoint
-        self._path = os.path.join(self.folder, "latest.safetensors")
+        self._path = os.path.join(self.folder, "latest")
 
     def on_train_begin(self, logs=None):
         """Goes on from what is there. Until training ends, the folder is this process's."""
@@ -85,7 +86,7 @@ class BackupAndRestore(Callback):
         if self._writes:
             hold(self, self.folder)
         _replicas.wait()
-        if os.path.exists(self._path):
+        if os.path.exists(file_of(self._path)):
             begun = Variable(0, dtype="int64", trainable=False, name="begun")
             self._checkpoint(begun).read(self._path)
             self.model._first_epoch = int(begun)
@@ -102,8 +103,8 @@ class BackupAndRestore(Callback):
 
     def on_train_end(self, logs=None):
         """Takes away what is no longer needed."""
-        if self.delete_checkpoint and self._writes and os.path.exists(self._path):
-            os.remove(self._path)
+        if self.delete_checkpoint and self._writes:
+            remove(self._path)
         release(self)
 
 

@@ -8,6 +8,8 @@
 //! # Ok::<(), tonnage::Error>(())
 //! ```
 
+pub(crate) mod rows;
+
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -19,7 +21,6 @@ pub use tonnage_world::{
     Engine, Found, World, engine_memory, find, join, set_interrupt, started_ranks,
 };
 
-use crate::effects::assert_all;
 use crate::make;
 use crate::ops::{Elementwise, concat};
 use crate::tape::{Gradient, IndexedSlices};
@@ -124,7 +125,7 @@ pub fn first_value(world: &World, value: Tensor) -> Result<Tensor> {
     }
 }
 
-/// Gradients of all ranks, added up in rank order: those that are rows of a table stay rows. Every rank has as many rows.
+/// Gradients of all ranks, added up in rank order: those that are rows of a table stay rows, of which ranks may have different numbers.
 ///
 /// ```
 /// use tonnage::{Gradient, GradientTape, Variable, tensor, world};
@@ -153,8 +154,7 @@ pub fn sum_gradients(world: &World, own: Vec<Gradient>) -> Result<Vec<Gradient>>
             Gradient::Dense(own) => Gradient::Dense(own.all_reduce(world)?),
             Gradient::Rows(rows) => match rows.flat()? {
                 Some((indices, values)) => {
-                    as_many_rows(world, &indices)?;
-                    let all = (indices.all_gather(world)?, values.all_gather(world)?);
+                    let all = rows::gathered(world, indices, values)?;
                     Gradient::Rows(IndexedSlices::from_parts(rows.ty().clone(), vec![all]))
                 }
                 None => Gradient::Rows(rows),
@@ -163,19 +163,6 @@ pub fn sum_gradients(world: &World, own: Vec<Gradient>) -> Result<Vec<Gradient>>
     }
     sums.reverse();
     Ok(sums)
-}
-
-/// That all ranks have as many rows: an error of all of them otherwise, before any is sent.
-fn as_many_rows(world: &World, indices: &Tensor) -> Result<()> {
-    let open = || {
-        let what = format!("rows of a gradient, {}", indices.ty());
-        bad_argument("sum_gradients", what, "let each rank have a known number of rows")
-    };
-    let own = indices.shape().first().and_then(Dim::known).ok_or_else(open)?;
-    let all = make::tensor([own as i64])?.all_gather(world)?;
-    let is_same = all.equal(own as i64)?;
-    let what = "ranks have different numbers of rows of a table's gradient, as of a last batch that does not split evenly: drop it, or pad it";
-    assert_all(&is_same, what, &[&all])
 }
 
 /// The tensors of all ranks, joined along an axis in rank order; their lengths along it may differ. While a function is traced, they may not.
@@ -277,13 +264,7 @@ pub fn agree(world: &World, op: &'static str, own: &[(&str, String)]) -> Result<
     if world.size() == 1 {
         return Ok(());
     }
-    let processor = Processor::of_this_machine();
-    let instructions = format!("{} {:?}", processor.vectors, processor.matrix_unit);
-    let always = [
-        ("version of Tonnage", env!("CARGO_PKG_VERSION").to_string()),
-        ("instruction set", instructions),
-    ];
-    let own: Vec<_> = always.iter().chain(own).map(|(name, text)| (*name, hash(text))).collect();
+    let own: Vec<_> = always().iter().chain(own).map(|(name, text)| (*name, hash(text))).collect();
     let bytes: Vec<u8> = own.iter().flat_map(|(_, hash)| hash.to_le_bytes()).collect();
     match first_difference(&world.gather(op, &bytes)) {
         None => Ok(()),
@@ -292,6 +273,16 @@ pub fn agree(world: &World, op: &'static str, own: &[(&str, String)]) -> Result<
             Err(bad_argument(op, what, "start all ranks with the same program and options"))
         }
     }
+}
+
+/// What ranks compare whatever they are about to do: bits depend on both.
+fn always() -> [(&'static str, String); 2] {
+    let processor = Processor::of_this_machine();
+    let instructions = format!("{} {:?}", processor.vectors, processor.matrix_unit);
+    [
+        ("version of Tonnage", env!("CARGO_PKG_VERSION").to_string()),
+        ("instruction set", instructions),
+    ]
 }
 
 /// The first of the hashes, 8 bytes each, in which a rank differs from rank 0, and that rank.
@@ -328,6 +319,22 @@ mod tests {
         ] {
             assert_eq!(first_difference(&said(&all)), expected, "{all:?}");
         }
+    }
+
+    #[test]
+    fn versions_and_instruction_sets_are_told_apart() {
+        let said = |version: &str, instructions: &str| -> Vec<u8> {
+            let [mut first, mut second] = always();
+            first.1 += version;
+            second.1 += instructions;
+            [first, second].iter().flat_map(|(_, text)| hash(text).to_le_bytes()).collect()
+        };
+        for (version, instructions, expected) in
+            [("", "", None), ("1", "", Some((0, 1))), ("", " amx", Some((1, 1)))]
+        {
+            assert_eq!(first_difference(&[said("", ""), said(version, instructions)]), expected);
+        }
+        assert_eq!(always().map(|(name, _)| name), ["version of Tonnage", "instruction set"]);
     }
 
     #[test]
