@@ -126,7 +126,7 @@ pub(super) fn gathered(world: &World, indices: Tensor, values: Tensor) -> Result
         return Ok((indices, values));
     }
     // An added row stands for one that another rank has: no other row is touched by it.
-    let is_added = (&indices).less(0)?;
+    let is_added = indices.less(0)?;
     let another = indices.max(0)?;
     Ok((is_added.where_(&another, &indices)?, values))
 }
