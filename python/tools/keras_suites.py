@@ -74,7 +74,7 @@ def outcomes(files, python=ON_TONNAGE, every=1):
                      "PYTHONPATH": os.pathsep.join([str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
         # Tests are named from the folder on that Keras lies in, whatever lies around it.
         root = str(files[0]).partition("/keras/src/")[0] if "/keras/src/" in str(files[0]) else pathlib.Path(files[0]).parent
-        command = [*python, "-m", "pytest", "-q", "-p", "keras_outcomes", "-p", "no:cacheprovider", "--tb=short", f"--rootdir={root}",
+        command = [*python, "-m", "pytest", "-q", "-p", "keras_outcomes", "-p", "no:cacheprovider", "--tb=native", f"--rootdir={root}",
                    "--continue-on-collection-errors", *map(str, files)]
         try:
             code = subprocess.run(command, env=variables, cwd=folder, capture_output=True, timeout=LONGEST).returncode
