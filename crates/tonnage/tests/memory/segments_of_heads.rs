@@ -62,9 +62,9 @@ impl Head {
         Head { tied, flat, dtype, dense, mean, cast, adam, layers: dice.below(4) }
     }
 
-    /// Bytes of the logits that losses are computed from.
+    /// Bytes of the logits that losses are computed from: beside labels those have no copy.
     fn logits(&self) -> u64 {
-        let dtype = if self.cast { DType::F32 } else { self.dtype };
+        let dtype = if self.cast && self.dense { DType::F32 } else { self.dtype };
         (BATCH[0] * BATCH[1] * WORDS * dtype.size()) as u64
     }
 
