@@ -1,4 +1,4 @@
-"""Keras from the registry on Tonnage: programs that a user writes, and a slice of Keras' own tests (``cargo xtask keras`` runs them all).
+"""Keras from the registry on Tonnage: programs that a user writes, and what runs Keras' own tests (``cargo xtask keras``).
 
 Each program runs in a process of its own, as ``python -m tonnage`` runs it.
 """
@@ -294,6 +294,54 @@ once = fitted(1)
 for steps in (2, 4):  # of 6, which 4 does not divide
     assert fitted(steps) == once
 """,
+    "what max_batch says is what fit takes": """
+import tonnage
+from tonnage._as_tensorflow.models import _planned
+layers = keras.layers
+for inner in ([layers.Flatten(), layers.Dense(32, "relu")], [layers.Conv2D(8, 3, activation="relu"), layers.MaxPooling2D(), layers.Flatten()],
+              [layers.Conv2D(4, 3), layers.Flatten(), layers.Dropout(0.5)]):
+    model = keras.Sequential([keras.Input((12, 12, 1)), *inner, layers.Dense(10)])
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    def fit(rows):
+        model.fit(rng.normal(size=(rows, 12, 12, 1)).astype("float32"), rng.integers(0, 10, rows).astype("int32"), batch_size=rows, verbose=0)
+        return [f.last_run() for f in _planned(model.train_function) if f.last_run()]
+    for rows in (24, 40):
+        free = tonnage.memory.plan(model, rows).peak
+        assert {(ran["predicted"], ran["used"]) for ran in fit(rows)} == {(free, free)}
+    for budget in (free * 3 // 4, 4 * free):
+        most = tonnage.memory.max_batch(model, budget)
+        assert most >= 1
+        with tonnage.memory.budgeted(budget):
+            assert all(ran["predicted"] <= budget for ran in fit(most))
+            try:
+                fit(most + 1)
+            except tf.errors.ResourceExhaustedError:
+                pass
+            else:
+                raise AssertionError("one more fits")
+""",
+    "metrics, and layers that change images, are planned with the step": """
+import tonnage
+layers, metrics = keras.layers, keras.metrics
+x, y = rng.uniform(0, 255, (24, 8, 8, 3)).astype("float32"), rng.integers(0, 2, (24, 1)).astype("float32")
+images = [layers.RandomFlip(), layers.RandomRotation(0.1), layers.RandomZoom(0.1), layers.RandomTranslation(0.1, 0.1), layers.RandomShear(0.1, 0.1),
+          layers.RandomContrast(0.1), layers.RandomBrightness(0.1), layers.RandomPerspective(), layers.RandomGaussianBlur(), layers.RandomErasing(),
+          layers.RandomHue(0.1, (0, 255)), layers.RandomSharpness(0.1, (0, 255)), layers.Rescaling(1 / 255), layers.Resizing(6, 6), layers.CenterCrop(4, 4)]
+measures = [metrics.AUC(), metrics.AUC(curve="PR", name="pr"), metrics.Precision(), metrics.Recall(thresholds=[0.3, 0.6]), metrics.F1Score(),
+            metrics.SensitivityAtSpecificity(0.5), metrics.PrecisionAtRecall(0.5), metrics.BinaryIoU(), metrics.MeanSquaredError()]
+model = keras.Sequential([keras.Input((8, 8, 3)), *images, layers.Flatten(), layers.Dense(1, "sigmoid")])
+model.compile("adam", "binary_crossentropy", metrics=measures)
+with warnings.catch_warnings(), tonnage.memory.budgeted("4MiB"):
+    warnings.filterwarnings("error", message=".*op by op.*")
+    history = model.fit(x, y, batch_size=16, verbose=0).history
+    model.evaluate(x, y, batch_size=16, verbose=0)
+assert 0 <= history["auc"][0] <= 1
+changed = keras.Sequential(images[:-3])
+rows = tf.data.Dataset.from_tensor_slices((x, y)).map(lambda a, b: (changed(a, training=True), b), num_parallel_calls=4).batch(6)
+with warnings.catch_warnings():
+    warnings.filterwarnings("error", message=".*op by op.*")
+    assert [a.shape.as_list() for a, b in rows] == [[6, 8, 8, 3]] * 4
+""",
     "sparse rows": """
 import tonnage
 dense = np.zeros((6, 5), "float32")
@@ -396,21 +444,6 @@ def test_program(case, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-# Of each kind some files that are quick.
-SLICE = ("activations/activations_test.py losses/loss_test.py metrics/accuracy_metrics_test.py optimizers/adam_test.py "
-         "layers/merging/merging_test.py layers/normalization/batch_normalization_test.py trainers/epoch_iterator_test.py").split()
-
-
-def test_a_slice_of_the_tests_of_keras(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", PACKAGE)
-    made = keras_suites.outcomes([keras_suites.keras_folder() / file for file in SLICE])
-    known = keras_suites.listed()
-    failed = {name: why for name, (outcome, why) in made.items() if outcome == "failed"}
-    assert sum(outcome == "passed" for outcome, _ in made.values()) > 190
-    assert {name: why for name, why in failed.items() if name not in known} == {}
-    assert [name for name, (outcome, _) in made.items() if outcome == "passed" and name in known] == []
-
-
 def test_a_file_whose_process_ends_early_fails(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", PACKAGE)
     file = tmp_path / "early_test.py"
@@ -418,6 +451,58 @@ def test_a_file_whose_process_ends_early_fails(tmp_path, monkeypatch):
     made = keras_suites.outcomes([file])
     assert [why for outcome, why in made.values() if outcome == "failed"] == ["the process ended with 7"]
     assert [name.rpartition("::")[2] for name, (outcome, _) in made.items() if outcome == "passed"] == ["test_first"]
+
+
+ELSEWHERE = keras_suites.THERE_TOO + ", from a package"
+
+JUDGED = {
+    "a failure that is listed": ({"a::t": ("failed", "")}, {"a::t": "why"}, {"a::t": ("passed", "")}, {"a::t"}, []),
+    "one that is not": ({"a::t": ("failed", "no\nmore")}, {}, {"a::t": ("passed", "")}, {"a::t"}, ["fails and is not listed: a::t: no"]),
+    "one that passes now": ({"a::t": ("passed", "")}, {"a::t": "why"}, {"a::t": ("passed", "")}, {"a::t"}, ["is listed and passes; take it off the list: a::t"]),
+    "one that is left out": ({"a::t": ("skipped", "")}, {}, {"a::t": ("skipped", "")}, set(), []),
+    "one that is left out here alone": ({"a::t": ("skipped", "")}, {"a::t": "why"}, {"a::t": ("passed", "")}, {"a::t"}, []),
+    "one whose package is not there": ({"a::t": ("left out", "")}, {}, {"a::t": ("passed", "")}, set(), []),
+    "a file whose package is not there": ({"a": ("left out", "")}, {}, {"a::t": ("passed", "")}, set(), []),
+    "one that fails there too": ({"a::t": ("failed", "")}, {"a::t": ELSEWHERE}, {"a::t": ("failed", "")}, set(), []),
+}
+
+
+@pytest.mark.parametrize("case", JUDGED, ids=str)
+def test_suites_judge(case):
+    made, known, there, passes, wrong = JUDGED[case]
+    assert keras_suites.judged(made, None, known) == (passes, wrong), "by the list"
+    assert keras_suites.judged(made, there, known) == (passes, wrong), "beside TensorFlow"
+
+
+ONLY_BESIDE = {
+    "left out here, and not listed": ("skipped", None, "passed", "is left out here, passes on TensorFlow, and is not listed"),
+    "not there at all": (None, None, "passed", "is left out here"),
+    "listed as failing there, where it passes": ("failed", ELSEWHERE, "passed", "is listed as failing on TensorFlow, and passes there"),
+    "failing there, which is not said": ("failed", "why", "failed", "fails on TensorFlow too, which its reason does not say"),
+}
+
+
+@pytest.mark.parametrize("case", ONLY_BESIDE, ids=str)
+def test_suites_check_what_the_list_tells_of_tensorflow(case):
+    here, reason, there, words = ONLY_BESIDE[case]
+    made, known = {"a::t": (here, "")} if here else {}, {"a::t": reason} if reason else {}
+    [wrong] = keras_suites.judged(made, {"a::t": (there, "")}, known)[1]
+    assert wrong.startswith(words) and wrong.endswith("a::t")
+
+
+def test_suites_hold_the_bound():
+    assert keras_suites.short(96, 100) == [] and keras_suites.short(0, 0) == []
+    assert keras_suites.short(959, 1000) == ["959 of the 1000 tests that pass on TensorFlow pass: less than 96%"]
+
+
+def test_a_slice_is_the_same_however_the_files_are_shared_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", PACKAGE)
+    files = [tmp_path / f"{name}_test.py" for name in ("one", "two")]
+    for file in files:
+        file.write_text("import pytest\n@pytest.mark.parametrize('i', range(200))\ndef test(i):\n    pass\n")
+    together = keras_suites.outcomes(files, every=10)
+    assert together == {**keras_suites.outcomes(files[:1], every=10), **keras_suites.outcomes(files[1:], every=10)}
+    assert 20 < len(together) < 60
 
 
 def test_every_failure_has_a_reason():

@@ -16,7 +16,7 @@ def constant(value, dtype=None, shape=None, name="Const"):
     True
     """
     if shape is None:
-        return _known(_t.to_tensor(value, dtype, None), value)
+        return _t.to_tensor(value, dtype, None)
     if isinstance(value, (bool, int, float)):
         scalar = _t.to_tensor(value, dtype, None)
         return _t.fill(TensorShape(shape), value, scalar.dtype)
@@ -41,14 +41,7 @@ def convert_to_tensor(value, dtype=None, dtype_hint=None, name=None):
         return cast(value, dtype)
     if isinstance(value, (list, tuple)) and dtype is not None and any(isinstance(part, _t.Tensor) for part in value):
         return cast(_t.to_tensor(value, None, dtype), dtype)
-    return _known(_t.to_tensor(value, dtype, dtype_hint), value)
-
-
-def _known(tensor, value):
-    """A tensor that was made of a number: the number is known while a function is traced too, see :func:`get_static_value`."""
-    if isinstance(value, (int, float)) and tensor.is_symbolic:
-        tensor._number = value
-    return tensor
+    return _t.to_tensor(value, dtype, dtype_hint)
 
 
 def zeros(shape, dtype="float32", name=None):
@@ -108,10 +101,6 @@ def range(start, limit=None, delta=1, dtype=None, name="range"):
     dtype = _t.DType(dtype)
     if known is not None and limit.is_symbolic and _is_plain(start, 0) and _is_plain(delta, 1):
         return _t.count(0, 1, [limit], dtype)
-    if any(isinstance(x, _t.Tensor) and x.is_symbolic for x in (start, limit, delta)):
-        from .errors import DataDecideError
-
-        raise DataDecideError("the length of a range")
     start, limit, delta = (_plain(x) for x in (start, limit, delta))
     if delta == 0:
         raise ValueError("Requires delta != 0")
@@ -131,7 +120,12 @@ def _is_plain(value, number):
 
 def _plain(value):
     if isinstance(value, (_t.Tensor, _t.Variable)):
-        return _t.to_tensor(value, None, None).item()
+        found = _t.known_value(value)
+        if found is None:
+            from .errors import DataDecideError
+
+            raise DataDecideError("the length of a range")
+        return found.item()
     return value.item() if hasattr(value, "item") else value
 
 
@@ -421,10 +415,11 @@ def slice(input_, begin, size, name=None):
         if given.ndim != 1 or given.lengths[0] not in (None, input_.ndim):
             raise _InvalidArgumentError(None, None, f"slice: {what} has one number for each axis of {input_.shape}, "
                                                     f"so its shape is not {given.shape}")
-    if begin_tensor.is_symbolic:
+    known = _t.known_value(begin_tensor)
+    if known is None:
         lengths = [n if s == -1 else int(s) for s, n in zip(size, input_.lengths)]
         return _t.dynamic_slice(input_, begin_tensor, lengths)
-    pairs = [(int(b), int(s)) for b, s in zip(begin, size)]
+    pairs = [(int(b), int(s)) for b, s in zip(known, size)]
     for (b, s), n in zip(pairs, input_.lengths):
         # Keys of Python would count from the end, and stop at it.
         if b < 0 or s < -1 or (n is not None and b + max(s, 0) > n):
@@ -480,7 +475,8 @@ def dynamic_update_slice(operand, update, indices):
 
 
 def get_static_value(tensor, partial=False):
-    """The values of a tensor as a NumPy array, where they are known now: while a function is traced those of constants that are a number.
+    """The values of a tensor as a NumPy array, where they are known now: while a function is traced those of constants, and of what a few ops
+    make of constants.
 
     >>> int(tf.get_static_value(tf.constant(3)))
     3
@@ -488,11 +484,6 @@ def get_static_value(tensor, partial=False):
     if not isinstance(tensor, (_t.Tensor, _t.Variable)):
         return tensor
     value = _t.to_tensor(tensor, None, None)
-    if not value.is_symbolic:
-        return value.numpy()
-    number = getattr(tensor, "_number", None)
-    if number is None:
-        return None
-    import numpy as np
-
-    return np.asarray(number, value.dtype.as_numpy_dtype)
+    if value.is_symbolic:
+        value = _t.known_value(value)
+    return None if value is None else value.numpy()

@@ -244,15 +244,13 @@ class StandIn:
 
 def shape_tensor(lengths, dtype=None):
     """A shape as a tensor. The lengths are known while a function is traced too, see ``get_static_value``."""
-    made = _t.to_tensor(list(lengths), dtype, None)
-    if all(isinstance(n, int) for n in lengths):
-        made._number = list(lengths)
-    return made
+    return _t.to_tensor(list(lengths), dtype, None)
 
 
 def static_lengths(shape):
     """A shape as numbers, where it is a tensor whose values are known."""
-    return getattr(shape, "_number", shape)
+    known = _t.known_value(shape) if isinstance(shape, _t.Tensor) else None
+    return shape if known is None else known.numpy().tolist()
 
 
 class IndexedSlices(StandIn):

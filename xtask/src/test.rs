@@ -7,7 +7,7 @@
 //! * The release profile is what users run, it has neither, and its optimizer is the one that turns a broken `unsafe`
 //!   promise into a wrong number. To build it takes too long for every change: `cargo xtask soak` runs all tests in it.
 //! * The Python package is built in the dev profile, after the tests, whose crates it takes as they are. A tenth of the cases of the
-//!   `onnx` package run over it.
+//!   `onnx` package and a twentieth of Keras' own tests run over it.
 //! * AddressSanitizer watches one module; the crates below it are built without optimization.
 //! * `tonnage-cpu` has no tests inside of its library, for those would build it once more in each profile; they are
 //!   in its `tests/machine`. A test binary is one link, so tests are modules of few binaries.
@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use crate::Subcommand;
 use crate::cargo::Cargo;
 use crate::gpu;
+use crate::keras;
 use crate::onnx;
 use crate::python;
 use crate::step::{self, CheckStep};
@@ -41,6 +42,7 @@ const STEPS: &[CheckStep] = &[
     CheckStep { name: "CUDA kernels", run: gpu::kernels },
     CheckStep { name: "Python", run: python::tests },
     CheckStep { name: "ONNX", run: onnx::slice },
+    CheckStep { name: "Keras", run: keras::slice },
     CheckStep { name: "AddressSanitizer", run: unsound::address_sanitizer },
     CheckStep { name: "Miri", run: unsound::miri },
 ];

@@ -123,8 +123,22 @@ pub fn integers(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     if let Ok(many) = given.extract::<Vec<i64>>() {
         return Ok(many);
     }
+    if let Ok(tensor) = given.cast::<PyTensor>()
+        && let Some(lengths) = tensor.get().known_lengths()
+        && let Some(lengths) = lengths.into_iter().collect::<Option<Vec<_>>>()
+    {
+        return Ok(lengths.into_iter().map(|n| n as i64).collect());
+    }
     let tensor = convert::tensor(given, Want::default())?;
     values(given.py(), &tensor)
+}
+
+/// The tensor with its value, while a function is traced where constants alone decide on it.
+pub fn known(py: Python<'_>, tensor: &Tensor, what: &str) -> PyResult<Tensor> {
+    match tensor.is_symbolic() {
+        false => Ok(tensor.clone()),
+        true => tonnage::bind::known(tensor).ok_or_else(|| crate::errors::data_decide(py, what)),
+    }
 }
 
 /// The values of a tensor of integers.
@@ -134,9 +148,7 @@ pub fn values(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<i64>> {
         let text = format!("integers are needed, not a tensor of {}", dtype::name(tensor.dtype()));
         return Err(PyTypeError::new_err(text));
     }
-    if tensor.is_symbolic() {
-        return Err(crate::errors::data_decide(py, "a size or a position"));
-    }
+    let tensor = known(py, tensor, "a size or a position")?;
     let read = || tensor.cast(DType::I64)?.to_vec::<i64>();
     crate::run::eagerly(read).map_err(|e| crate::errors::raise(py, e))
 }
@@ -180,6 +192,19 @@ fn one(given: &Bound<'_, PyAny>) -> PyResult<Option<Dim>> {
         && let [dim] = &dims[..]
     {
         return Ok(Some(dim.clone()));
+    }
+    // TensorFlow takes scalars of floats here as well.
+    if let Ok(tensor) = given.cast::<PyTensor>()
+        && tensor.get().tensor.dtype().is_float()
+    {
+        let tensor = known(given.py(), &tensor.get().tensor, "a size")?;
+        let number = scalar_of(given.py(), &tensor)?.to_f64();
+        return match number.fract() == 0.0 && number.abs() < 9e15 {
+            true => length(number as i64),
+            false => {
+                Err(PyValueError::new_err(format!("a length is a whole number, not {number}")))
+            }
+        };
     }
     match &integers(given)?[..] {
         [number] => length(*number),
@@ -254,10 +279,7 @@ impl FromPyObject<'_, '_> for ScalarArg {
             return Ok(ScalarArg(number));
         }
         let tensor = convert::tensor(&given, Want::default())?;
-        if tensor.is_symbolic() {
-            return Err(crate::errors::data_decide(given.py(), "a number"));
-        }
-        scalar_of(given.py(), &tensor).map(ScalarArg)
+        scalar_of(given.py(), &known(given.py(), &tensor, "a number")?).map(ScalarArg)
     }
 }
 

@@ -115,7 +115,11 @@ fn part(py: Python<'_>, slice: &Bound<'_, PySlice>) -> PyResult<Part> {
         }
         match position(py, &given)? {
             Some(at) => Ok(Some(at)),
-            None => Err(crate::errors::data_decide(py, "the end of a slice")),
+            // A length, or of constants alone.
+            None => match given.extract::<i64>() {
+                Ok(at) => Ok(Some(at)),
+                Err(_) => Err(crate::errors::data_decide(py, "the end of a slice")),
+            },
         }
     };
     let step = side("step")?.unwrap_or(1);

@@ -113,6 +113,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         session::is_tracing,
         session::is_in_region,
         session::call_eagerly,
+        session::known_value,
         memory::memory_info,
         memory::reset_peak,
         memory::empty_cache,

@@ -181,6 +181,12 @@ pub fn is_tracing() -> bool {
     bind::is_tracing()
 }
 
+/// The value of a tensor that has one, or that constants alone decide on while a function is traced.
+#[pyfunction]
+pub fn known_value(x: crate::args::TensorArg) -> Option<crate::tensor::PyTensor> {
+    bind::known(&x.0).map(Into::into)
+}
+
 /// Calls a callable as if nothing were traced and no graph built.
 #[pyfunction]
 pub fn call_eagerly(f: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

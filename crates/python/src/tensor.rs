@@ -58,6 +58,22 @@ impl PyTensor {
     fn number(&self, py: Python<'_>) -> PyResult<Scalar> {
         args::scalar_of(py, &self.tensor)
     }
+
+    /// It, or the value that it is known to have while a function is traced: it may be a length, or of constants alone.
+    fn or_known(&self) -> Tensor {
+        if !self.tensor.is_symbolic() {
+            return self.tensor.clone();
+        }
+        let length = match self.dims.as_deref() {
+            Some([length]) if self.tensor.rank() == 0 => length.known(),
+            _ => None,
+        };
+        let known = match length {
+            Some(length) => crate::run::eagerly(|| tonnage::tensor(length as i64)).ok(),
+            None => bind::known(&self.tensor),
+        };
+        known.unwrap_or_else(|| self.tensor.clone())
+    }
 }
 
 #[pymethods]
@@ -338,7 +354,7 @@ impl PyTensor {
 
     /// Lengths that it is known to hold, if it holds lengths.
     #[getter]
-    fn known_lengths(&self) -> Option<Vec<Option<usize>>> {
+    pub fn known_lengths(&self) -> Option<Vec<Option<usize>>> {
         self.dims.as_ref().map(|dims| dims.iter().map(Dim::known).collect())
     }
 
@@ -354,7 +370,7 @@ impl PyTensor {
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
-        Ok(self.number(py)?.to_i128().into_pyobject(py)?)
+        Ok(args::scalar_of(py, &self.or_known())?.to_i128().into_pyobject(py)?)
     }
 
     fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyFloat>> {
@@ -366,7 +382,7 @@ impl PyTensor {
             let text = "only integer scalar tensors can be converted to a scalar index";
             return Err(PyTypeError::new_err(text));
         }
-        values(py, &self.tensor)?.first().copied().ok_or_else(|| PyValueError::new_err("empty"))
+        values(py, &self.or_known())?.first().copied().ok_or_else(|| PyValueError::new_err("empty"))
     }
 
     fn __len__(&self) -> PyResult<usize> {

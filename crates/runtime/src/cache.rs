@@ -7,7 +7,8 @@
 //!   unless its size had been given back before and was then asked for again. One large tensor that
 //!   is dropped thus leaves the process at once, while a training step's arena stays warm from its
 //!   third step on. (Keeping everything up to a cap was rejected: the resident size would not fall.)
-//! * At most [`CAP`] bytes and [`SLOTS`] blocks; the oldest go first.
+//! * At most so many bytes, [`CAP`] of host memory and all that another device has, and [`SLOTS`] blocks; the oldest go first. Host
+//!   memory is shared with all programs; a GPU idles while memory of it is obtained and given back, about a millisecond a gigabyte.
 //! * A block that was not wanted in the last [`SLOTS`] large requests goes.
 //! * The ledger lets in use + cached exceed neither the limit nor, by more than [`IDLE`], the most that
 //!   ever was in use, so the cache raises no peak; and it empties the cache down to [`IDLE`] when
@@ -21,17 +22,19 @@ use crate::system::MemoryBlock;
 
 /// What may stay when nothing lives.
 pub(crate) const IDLE: Bytes = Bytes::mib(2);
-/// What may stay while something lives.
-const CAP: Bytes = Bytes::mib(512);
+/// What may stay of host memory while something lives.
+pub(crate) const CAP: Bytes = Bytes::mib(512);
 /// How many blocks may stay, how many large requests each may sit out, and how many sizes that were
 /// given back are remembered. A step of an eager model has some hundred large buffers.
 const SLOTS: usize = 256;
 
 /// Freed blocks, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct BlockCache {
     blocks: VecDeque<CachedBlock>,
     bytes: Bytes,
+    /// What may stay while something lives.
+    cap: Bytes,
     /// Large requests so far.
     clock: u64,
     /// Sizes given back to the system lately.
@@ -45,6 +48,12 @@ struct CachedBlock {
 }
 
 impl BlockCache {
+    /// Nothing yet, and at most that while something lives.
+    pub(crate) fn up_to(cap: Bytes) -> BlockCache {
+        let (blocks, given_back) = (VecDeque::new(), VecDeque::new());
+        BlockCache { blocks, bytes: Bytes::ZERO, cap, clock: 0, given_back }
+    }
+
     /// How much is held.
     pub(crate) fn bytes(&self) -> Bytes {
         self.bytes
@@ -73,13 +82,13 @@ impl BlockCache {
     /// Takes a freed block; `wanted_again` says that its size has earned its place.
     pub(crate) fn put(&mut self, block: MemoryBlock, wanted_again: bool) {
         let bytes = Bytes::of(block.len());
-        let room = if wanted_again { CAP } else { IDLE.saturating_sub(self.bytes) };
+        let room = if wanted_again { self.cap } else { IDLE.saturating_sub(self.bytes) };
         if bytes > room {
             return self.release(block);
         }
         self.bytes += bytes;
         self.blocks.push_back(CachedBlock { block, since: self.clock });
-        while self.bytes > CAP || self.blocks.len() > SLOTS {
+        while self.bytes > self.cap || self.blocks.len() > SLOTS {
             self.release_oldest();
         }
     }
@@ -122,5 +131,24 @@ impl BlockCache {
             self.given_back.push_back(block.len());
         }
         drop(block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::Backing;
+
+    #[test]
+    fn what_stays_is_at_most_the_cap_and_the_oldest_goes_first() {
+        for (cap, stay) in [(CAP, vec![300]), (Bytes::mib(2000), vec![400, 700, 300])] {
+            let mut cache = BlockCache::up_to(cap);
+            for mib in [400, 700, 300] {
+                cache.put(MemoryBlock::obtain(Backing::NATIVE, Bytes::mib(mib)).unwrap(), true);
+            }
+            let lengths = cache.blocks.iter().map(|idle| idle.block.len() >> 20);
+            assert_eq!(lengths.collect::<Vec<_>>(), stay);
+            assert_eq!(cache.bytes(), Bytes::mib(stay.iter().map(|mib| *mib as u64).sum()));
+        }
     }
 }

@@ -77,6 +77,23 @@ pub fn identity(tensor: &Tensor) -> u64 {
     tensor.id()
 }
 
+/// The value of a tensor that has one, or that a few ops make of constants while a function is traced: sizes and axes may be computed.
+///
+/// ```
+/// use tonnage::{Tensor, bind, function, tensor};
+/// let f = function(|x: Tensor| {
+///     let size = (tensor(vec![3i64])? + 1i64)?;
+///     assert_eq!(bind::known(&size).unwrap().to_vec::<i64>()?, [4]);
+///     assert!(bind::known(&x).is_none());
+///     Ok(x)
+/// });
+/// f.call(tensor([1.0f32])?)?;
+/// # Ok::<(), tonnage::Error>(())
+/// ```
+pub fn known(tensor: &Tensor) -> Option<Tensor> {
+    trace::known(tensor)
+}
+
 /// Whether ops become nodes of a graph on this thread.
 pub fn is_tracing() -> bool {
     trace::current().is_some()

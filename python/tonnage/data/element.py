@@ -1,5 +1,7 @@
 """Elements: nested tensors and texts; their specs; what functions of the user make of them."""
 
+import threading
+
 from .. import _nest
 from .. import _tonnage as _t
 from .._function import Function
@@ -103,11 +105,18 @@ class Traced:
             raise TypeError(f"a function is needed, not {function!r:.60}")
         self._planned = function if isinstance(function, _t.Function) else Function(function, reduce_retracing=True)
         self._plain = getattr(function, "python_function", function)
+        self._first = threading.RLock()
 
     def __call__(self, *parts):
-        if all(is_plain(part) for part in parts):
-            return self._planned(*parts)
-        return self._plain(*parts)
+        call = self._planned if all(is_plain(part) for part in parts) else self._plain
+        first = self._first
+        if first is None:
+            return call(*parts)
+        # The first call runs Python, and builds Keras' layers for instance: one thread does that, the others wait.
+        with first:
+            made = call(*parts)
+            self._first = None
+        return made
 
     def of(self, element):
         """Calls it as ``map`` does."""

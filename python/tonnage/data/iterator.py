@@ -4,9 +4,9 @@ Eagerly, ``next`` takes an element. While a function is traced there is no eleme
 host callback that takes the next element each time the program comes there. Its results have the types of ``element_spec``, so
 their bytes are in the plan; an iterator whose elements have open lengths cannot be planned, and the error says so.
 
-An iterator that is an argument of a function goes in as its number, so that one trace serves all iterators of the same spec. Where its elements
-have open lengths, as with a last batch of fewer rows, it goes in with those of the next element, which alone may be taken: each
-length is a trace.
+An iterator that is an argument of a function goes in as its number, so that one trace serves all iterators of the same spec, and with its next
+element, which is an argument like others then: the planner cuts it along its rows where a budget asks for that. Where elements
+have open lengths, as with a last batch of fewer rows, that one alone may be taken: each length is a trace.
 """
 
 import itertools
@@ -42,6 +42,9 @@ class Iterator:
     >>> [int(step()) for _ in range(3)]
     [0, 10, 20]
     """
+
+    # While a function is traced: the tensors of the next element, where that is an argument and was not taken.
+    _first = None
 
     def __init__(self, dataset):
         self._dataset, self._items = dataset, dataset._iterate()
@@ -83,6 +86,9 @@ class Iterator:
             found = self._take()
             return Optional(_t.to_tensor(found is not _END, None, None), None if found is _END else _in_scope(found))
         spec, types = self._static_types()
+        if (first := self._given()) is not None:
+            [has_value] = self._step(lambda iterator: [_t.to_tensor(iterator._take_offered() is not _END, None, None)], [("bool", [])])
+            return Optional(has_value, _nest.pack_sequence_as(spec, first))
 
         def take(iterator):
             found = iterator._take_in_call()
@@ -114,6 +120,14 @@ class Iterator:
         _last_call.number = _t.call_number()
         return self._take()
 
+    def _take_offered(self):
+        """The next element, which a call was given as an argument."""
+        found = self._take_in_call()
+        if found is not self._offered:
+            raise FailedPreconditionError(None, None, "an iterator that is an argument of a function gave an element to somebody else during "
+                                                      "the call: take elements from the argument alone")
+        return found
+
     def _handle(self):
         """Its number, as a value of the program."""
         if not _t.is_symbolic():
@@ -121,17 +135,39 @@ class Iterator:
         # Not a constant: the step holds the iterator for as long as the program may run.
         return self._step(lambda iterator: [_t.to_tensor(iterator._number, "int64", None)], [("int64", [])])[0]
 
+    def _given(self):
+        """The tensors of the element that comes next, where it is an argument: once, and not in a body or a branch, which may run or not."""
+        first, self._first = self._first, None
+        return None if _t.is_in_region() else first
+
     def _tonnage_flatten(self):
         spec = self.element_spec
         if self._key is None and _is_static(spec):
             self._key = repr(spec)
-        if self._key is not None or _t.is_symbolic():
+        if _t.is_symbolic():
+            self._first = None  # the function that is called may take it
             return [self._handle(), self._key or repr(spec)], lambda handle, _: _from_handle(handle, spec)
-        if self._has_next():
+        more = self._has_next()
+        if self._key is not None:
+            return [self._handle(), self._key, *self._leaves(spec)], lambda handle, _, *first: _from_handle(handle, spec, None, first)
+        if more:
             self._latest = _nest.map_structure(spec_of, self._peeked[0])
         # At the end like the one before: taking it is an error of either.
         found = spec if self._latest is None else self._latest
-        return [self._handle(), "next", repr(found)], lambda handle, *_: _from_handle(handle, found, spec)
+        return [self._handle(), "next", repr(found), *self._leaves(found)], lambda handle, _, key, *first: _from_handle(handle, found, spec, first)
+
+    def _leaves(self, spec):
+        """The tensors of the next element; at the end zeros, which nobody gets."""
+        kinds = _nest.flatten(spec)
+        if not _is_static(spec):
+            return []
+        self._offered = self._peeked[0]
+        leaves = [] if self._offered is _END else _nest.flatten(self._offered)
+        fits = all(isinstance(leaf, _t.Tensor) and leaf.lengths == kind.shape.as_list() and leaf.dtype == kind.dtype
+                   for leaf, kind in zip(leaves, kinds))
+        if leaves and not (fits and len(leaves) == len(kinds)):
+            return []  # which taking it says
+        return leaves or [_t.fill(kind.shape.as_list(), 0, kind.dtype) for kind in kinds]
 
     def _static_types(self):
         spec = self.element_spec
@@ -141,13 +177,17 @@ class Iterator:
 
     def _planned_next(self):
         spec, types = self._static_types()
+        first = self._given()
 
         def take(iterator):
-            found = iterator._take_in_call()
+            found = iterator._take_in_call() if first is None else iterator._take_offered()
             if found is _END:
                 raise OutOfRangeError(None, None, "End of sequence")
-            return _checked(found, spec, types)
+            return _checked(found, spec, types) if first is None else []
 
+        if first is not None:
+            self._step(take, [])
+            return _nest.pack_sequence_as(spec, first)
         return _nest.pack_sequence_as(spec, self._step(take, types))
 
     def _planned_has_next(self):
@@ -181,12 +221,14 @@ def _checked(element, spec, types):
     return leaves
 
 
-def _from_handle(handle, spec, open_spec=None):
+def _from_handle(handle, spec, open_spec=None, first=()):
     """The iterator of a number: itself, or while a function is traced what stands for it. Where there is an open spec, the other is that of
-    the next element alone."""
+    the next element alone, and that may be given."""
     if not handle.is_symbolic:
         return _of_number(handle)
-    return Passed(handle, spec) if open_spec is None else Next(handle, spec, open_spec)
+    made = Passed(handle, spec) if open_spec is None else Next(handle, spec, open_spec)
+    made._first = list(first) or None
+    return made
 
 
 def _of_number(handle):
@@ -223,6 +265,7 @@ class Next(Passed):
         self._open_spec, self._taken = open_spec, [] if taken is None else taken
 
     def _tonnage_flatten(self):
+        self._first = None  # the function that is called may take it
         return [self._handle(), "next", repr(self._spec)], lambda handle, *_: Next(handle, self._spec, self._open_spec, self._taken)
 
     def _static_types(self):

@@ -78,12 +78,17 @@ pub(super) struct Books {
 }
 
 impl Books {
-    pub(super) fn new(device: Device, limit: Option<Bytes>, machine: Option<Bytes>) -> Books {
+    pub(super) fn new(
+        device: Device,
+        limit: Option<Bytes>,
+        machine: Option<Bytes>,
+        cache: BlockCache,
+    ) -> Books {
         Books {
             device,
             entries: Slab::new(),
             tallies: Slab::new(),
-            cache: BlockCache::default(),
+            cache,
             in_use: Bytes::ZERO,
             peak: Bytes::ZERO,
             peak_reserved: Bytes::ZERO,

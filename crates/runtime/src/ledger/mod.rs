@@ -21,6 +21,7 @@ use tonnage_core::bytes::LARGE;
 use tonnage_core::{Bytes, Device, Error, ErrorKind, Result};
 
 use crate::backend::{Backend, CPU};
+use crate::cache::{BlockCache, CAP};
 use crate::events::{self, Action};
 use crate::evict::Residents;
 use crate::placement::use_devices;
@@ -399,13 +400,16 @@ impl Ledger {
 
 impl LedgerState {
     fn new(limit: Option<Bytes>, space: Space) -> LedgerState {
-        let (device, capacity) = match &space {
-            Space::Host(_) => (Device::CPU, system::machine_memory()),
-            Space::Device { backend, .. } => (backend.device(), backend.capacity()),
+        let (device, capacity, warm) = match &space {
+            Space::Host(_) => (Device::CPU, system::machine_memory(), None),
+            Space::Device { backend, .. } => {
+                (backend.device(), backend.capacity(), backend.capacity())
+            }
         };
+        let cache = BlockCache::up_to(warm.unwrap_or(CAP));
         LedgerState {
             space,
-            books: Mutex::new(Books::new(device, limit, capacity)),
+            books: Mutex::new(Books::new(device, limit, capacity, cache)),
             residents: Residents::new(),
             recording: AtomicBool::new(false),
         }

@@ -2,9 +2,10 @@
 //!
 //! Traces nest: a function is traced in one, and each body or branch inside of it in one of its own. What
 //! a trace uses from outside (a concrete tensor, or a value of a trace around it) it captures: the value
-//! becomes an input. `lift` takes out of a trace what does not depend on its arguments; `part` is what some
+//! becomes an input. `lift` takes out of a trace what does not depend on its arguments; `known` is the value of what constants alone make; `part` is what some
 //! of its values need, of a trace that goes on; `sizes` has sizes that the data decide compared as they run.
 
+mod known;
 mod lift;
 mod part;
 mod sizes;
@@ -20,6 +21,7 @@ use tonnage_core::recipe::Key;
 use tonnage_core::{Emit, ErrorKind, Kind, Mark, OpDef, Result, TensorType, Value};
 use tonnage_runtime::random::Replica;
 
+pub(crate) use known::known;
 pub(crate) use lift::lift;
 pub(crate) use part::InputOrigin;
 pub(crate) use sizes::equalized;
