@@ -165,3 +165,30 @@ def test_a_name_that_is_not_there_says_the_nearest():
         tf.reduce_summ
     with pytest.raises(AttributeError, match="softmax"):
         tf.nn.softmaxx
+
+
+def arrays_of(dtype):
+    """An array of a dtype as it may lie: in either order, with gaps, turned around, unaligned, in the other order of bytes, read-only, without elements or axes."""
+    plain = (np.arange(24) % 2 if dtype == np.bool_ else np.arange(24)).astype(dtype).reshape(2, 3, 4)
+    shifted = np.frombuffer(b"\0" + plain.tobytes(), np.uint8)[1:].view(dtype)
+    fixed = plain.copy()
+    fixed.flags.writeable = False
+    subclass = plain.view(type("Own", (np.ndarray,), {}))
+    return [plain, np.asfortranarray(plain), plain[:, ::2], plain[::-1], plain.T, plain[:0], plain[0, 0, 0], np.array(plain[1, 2, 3]), plain[:, :1],
+            shifted, plain.astype(plain.dtype.newbyteorder()), fixed, subclass]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "longlong", "float16", "float32",
+                                   "float64"])
+def test_arrays_become_tensors_of_their_numbers_however_they_lie(dtype):
+    for array in arrays_of(np.dtype(dtype)):
+        made = tf.constant(array)
+        assert made.dtype.name == np.dtype(dtype).newbyteorder("=").name
+        assert made.shape == array.shape
+        assert np.array_equal(made.numpy(), array)
+        wide = tf.constant(array, tf.float64)
+        assert wide.dtype == tf.float64 and np.array_equal(wide.numpy(), array.astype(np.float64))
+        kept = made.numpy().copy()
+        if array.size and array.flags.writeable:
+            array[...] = 1 - array
+            assert np.array_equal(made.numpy(), kept), "a copy, not a view"

@@ -15,6 +15,7 @@ use tonnage::{Error, ErrorKind, Result, Source, Tensor, bind};
 use crate::ahead::Traced;
 use crate::call::Call;
 use crate::contents::ModelData;
+use crate::convolutions::Convolutions;
 use crate::layout::{Images, elementwise};
 use crate::message::{AttributeValue, FunctionMessage, GraphMessage, NodeMessage};
 use crate::rules;
@@ -85,6 +86,8 @@ pub struct Importer<'m> {
     pub images: Images,
     /// Tables that are computed row by row.
     pub tables: Tables<'m>,
+    /// What a batch normalization may go into.
+    pub convolutions: Convolutions<'m>,
     /// What is traced already of the read that it is a part of.
     pub traced: Option<Traced>,
     need: RefCell<Option<Need>>,
@@ -95,7 +98,8 @@ impl<'m> Importer<'m> {
     /// For a model.
     pub fn new(model: &'m Arc<ModelData>, weights: &'m Weights) -> Importer<'m> {
         let (images, need, depth) = (Images::default(), RefCell::default(), Cell::new(0));
-        Importer { model, weights, images, tables: Tables::default(), traced: None, need, depth }
+        let (tables, convolutions) = (Tables::default(), Convolutions::default());
+        Importer { model, weights, images, tables, convolutions, traced: None, need, depth }
     }
 
     /// The same, as a part of a read for which some values are traced already.
@@ -127,17 +131,19 @@ impl<'m> Importer<'m> {
         }
     }
 
-    /// Runs a node, and puts what it makes into the scope.
+    /// Runs a node, by its place in its graph, and puts what it makes into the scope. What is done for it is done for a line of its name.
     pub fn node(
         &self,
-        node: &'m NodeMessage,
+        (at, node): (usize, &'m NodeMessage),
         scope: &Scope,
         opsets: &'m Opsets,
         around: &Attributes<'m>,
     ) -> Result<()> {
         let named = format!("node `{}` ({})", node.name, node.op);
         let label = if node.name.is_empty() { &node.op } else { &node.name };
-        let run = || self.run(node, scope, opsets, around);
+        let file = self.model.file.path.file_name().unwrap_or_default().display();
+        let line = Source::of_line(&format!("{file}: {label}"), at as u32 + 1);
+        let run = || line.stand_for(|| self.run(node, scope, opsets, around));
         let made = Source::for_layer(label, run).map_err(|error| self.wrap(&named, error))?;
         if made.len() < node.outputs.iter().filter(|name| !name.is_empty()).count() {
             let what = format!("{named} should make {} values", node.outputs.len());
@@ -253,7 +259,7 @@ impl<'m> Importer<'m> {
             scope.set(name, call.inputs.get(at).cloned().unwrap_or(Value::Absent));
         }
         self.deeper(|| {
-            for node in &function.nodes {
+            for node in function.nodes.iter().enumerate() {
                 self.node(node, &scope, &function.opsets, &attributes)?;
             }
             let outputs = function.outputs.iter();
@@ -276,7 +282,7 @@ impl<'m> Importer<'m> {
             scope.set(&input.name, value);
         }
         self.deeper(|| {
-            for node in &graph.nodes {
+            for node in graph.nodes.iter().enumerate() {
                 self.node(node, &scope, call.opsets, &call.attributes)?;
             }
             let outputs = graph.outputs.iter().map(|output| &output.name);

@@ -10,13 +10,14 @@
 //!
 //! Weights are read when they are first needed, or stay in the file: see [`Model`]. In the order in which a model goes through them: `wire` and `message` read
 //! the file, `data` are its tensors, `contents` all of that, `weights` says where they are while it runs, `import` walks its nodes, `call` is a node as a rule sees it, `rules` are the
-//! ops, a file a family, `layout` is how images lie between them, `tables` what is computed of rows alone and `ahead` what is computed once; `segments` are the functions that a model becomes, and `model` is what users hold.
+//! ops, a file a family, `layout` is how images lie between them, `tables` what is computed of rows alone, `ahead` what is computed once, and `convolutions` what normalizations go into; `segments` are the functions that a model becomes, and `model` is what users hold.
 //!
 //! Decision: `docs/decisions/onnx-is-a-crate-of-its-own.md`.
 
 mod ahead;
 mod call;
 mod contents;
+mod convolutions;
 mod data;
 mod import;
 mod layout;

@@ -10,6 +10,7 @@ use tonnage::{
     Bytes, Error, Plan, Price, Ran, Result, Tensor, TensorType, Variable, bind, largest_that_fits,
     memory,
 };
+use tonnage_core::Source;
 
 use crate::contents::ModelData;
 use crate::data::ModelFile;
@@ -268,9 +269,12 @@ impl Model {
     ///
     /// # Errors
     /// Where an op is not supported, or data decide sizes; the error names the node.
+    #[track_caller]
     pub fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Plan>> {
-        let inputs = self.named(inputs.iter().map(Value::from).collect())?;
-        self.segments(&inputs)?.plan(inputs)
+        Source::here().stand_for(|| {
+            let inputs = self.named(inputs.iter().map(Value::from).collect())?;
+            self.segments(&inputs)?.plan(inputs)
+        })
     }
 
     /// The same of a model that runs in segments, since the data decide sizes: the plan of each, one after the other. What is only known when it runs is taken from
@@ -278,18 +282,24 @@ impl Model {
     ///
     /// # Errors
     /// As [`Model::plan`]; where something that is needed is not bound, the error names the node and the value.
+    #[track_caller]
     pub fn plans(&self, inputs: &[Tensor], bounds: &[(&str, usize)]) -> Result<Vec<Arc<Plan>>> {
-        let inputs = self.named(inputs.iter().map(Value::from).collect())?;
-        self.segments(&inputs)?.plans(inputs, bounds)
+        Source::here().stand_for(|| {
+            let inputs = self.named(inputs.iter().map(Value::from).collect())?;
+            self.segments(&inputs)?.plans(inputs, bounds)
+        })
     }
 
     /// What less memory costs for a call with such inputs.
     ///
     /// # Errors
     /// As [`Model::plan`].
+    #[track_caller]
     pub fn prices(&self, inputs: &[Tensor]) -> Result<Vec<Price>> {
-        let inputs = self.named(inputs.iter().map(Value::from).collect())?;
-        self.segments(&inputs)?.prices(inputs)
+        Source::here().stand_for(|| {
+            let inputs = self.named(inputs.iter().map(Value::from).collect())?;
+            self.segments(&inputs)?.prices(inputs)
+        })
     }
 
     /// The largest length of a name with which a call fits into a budget, the others bound; 0 where not even 1 does.
@@ -310,8 +320,14 @@ impl Model {
     ///
     /// # Errors
     /// Where an input is of another type, an op is not supported, or it does not fit into the budget.
+    #[track_caller]
     pub fn call<V: Into<Value>>(&self, inputs: impl IntoIterator<Item = V>) -> Result<Vec<Value>> {
-        let inputs = self.named(inputs.into_iter().map(Into::into).collect())?;
+        let inputs = inputs.into_iter().map(Into::into).collect();
+        Source::here().stand_for(|| self.run(inputs))
+    }
+
+    fn run(&self, inputs: Vec<Value>) -> Result<Vec<Value>> {
+        let inputs = self.named(inputs)?;
         let outputs: Vec<&str> = self.outputs.iter().map(|port| port.name.as_str()).collect();
         let segments = self.segments(&inputs)?;
         // What other calls had in memory is no part of this one's plan.

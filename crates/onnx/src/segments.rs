@@ -1,11 +1,13 @@
 //! A model as planned functions: one where no number decides a size, otherwise several, each planned when the numbers that it needs are known.
 //!
 //! A segment is traced from a node on, with everything that is alive there as arguments. Where a rule needs the numbers of an argument, the trace is made
-//! anew for those numbers; where it needs those of a value in between, the segment ends before that node. A node that needs numbers of its own
+//! anew for those numbers, and so it is where it needs those of a value that small whole arguments alone decide, such as a rate or a flag, as long as few of them are
+//! seen; where it needs those of another value in between, the segment ends before that node. A node that needs numbers of its own
 //! making (a loop until something holds) is run op by op.
 //!
 //! Decision: `docs/decisions/onnx-import-is-a-trace.md`.
 
+mod body;
 mod bounds;
 
 use std::collections::HashMap;
@@ -17,10 +19,11 @@ use tonnage::{
 };
 
 use crate::contents::ModelData;
-use crate::import::{Importer, Need, Scope};
+use crate::import::{Importer, Scope};
 use crate::value::Value;
 use crate::weights::{Place, Weights};
 use crate::wire::bad_file;
+use body::Body;
 
 type Traced = Function<
     Vec<Tensor>,
@@ -30,6 +33,12 @@ type Traced = Function<
 
 /// Segments that are kept for each node that they may start at.
 const KEPT: usize = 8;
+
+/// Whole numbers of an argument of at most that many elements may be what a trace is made for where they decide a value that it needs.
+const FEW: usize = 8;
+
+/// Traces of a segment from which on its arguments are too many to make one for each.
+const MANY: usize = 3;
 
 /// Values by name; how many tensors each is, where it is a sequence.
 type Names = Vec<(String, Option<usize>)>;
@@ -143,7 +152,7 @@ impl Segments {
         let scope = Scope::new(None);
         inputs.into_iter().for_each(|(name, value)| scope.set(&name, value));
         let message = &self.data.message;
-        for node in &message.graph.nodes {
+        for node in message.graph.nodes.iter().enumerate() {
             importer.node(node, &scope, &message.opsets, &Vec::new())?;
         }
         let made = self.settled(scope)?;
@@ -200,7 +209,7 @@ impl Segments {
         let scope = Scope::new(None);
         alive.into_iter().for_each(|(name, value)| scope.set(&name, value));
         let message = &self.data.message;
-        importer.node(&message.graph.nodes[at], &scope, &message.opsets, &Vec::new())?;
+        importer.node((at, &message.graph.nodes[at]), &scope, &message.opsets, &Vec::new())?;
         self.settled(scope)
     }
 
@@ -262,8 +271,10 @@ impl Segments {
             }
         }
         let mut known: Vec<String> = Vec::new();
+        let alike = kept.iter().filter(|segment| segment.names == names && segment.types == types);
+        let few = alike.count() < MANY;
         loop {
-            match self.trace(at, alive, &known, &types)? {
+            match self.trace(at, alive, (&known, few), &types)? {
                 None => return Ok(Next::Alone),
                 Some(segment) => match &segment.end.needs {
                     Some(name) => known.push(name.clone()),
@@ -285,7 +296,7 @@ impl Segments {
         &self,
         at: usize,
         alive: &Alive,
-        known: &[String],
+        (known, few): (&[String], bool),
         types: &[TensorType],
     ) -> Result<Option<Segment>> {
         let ending: Arc<Mutex<Option<Ending>>> = Arc::default();
@@ -298,7 +309,9 @@ impl Segments {
             fixed.push((name.clone(), value.clone()));
         }
         let (data, weights) = (self.data.clone(), self.weights.clone());
-        let body = Body { data, weights, start: at, names: names(alive), fixed };
+        let may = alive.iter().filter(|(_, value)| few && is_small(value) && !has_no_values(value));
+        let small = may.map(|(name, _)| name.clone()).collect();
+        let body = Body { data, weights, start: at, names: names(alive), fixed, small };
         let told = ending.clone();
         let body: Box<dyn Fn(Vec<Tensor>) -> Result<Vec<Tensor>> + Send + Sync> =
             Box::new(move |given| {
@@ -350,84 +363,10 @@ impl Segment {
     }
 }
 
-/// What is traced.
-struct Body {
-    data: Arc<ModelData>,
-    weights: Arc<Weights>,
-    start: usize,
-    names: Names,
-    fixed: Vec<(String, Value)>,
-}
-
-impl Body {
-    fn run(&self, given: Vec<Tensor>) -> Result<(Vec<Tensor>, Ending)> {
-        let importer = Importer::new(&self.data, &self.weights);
-        let message = &self.data.message;
-        let scope = Scope::new(None);
-        let mut given = given.into_iter();
-        for (name, count) in &self.names {
-            let value = match count {
-                None => given.next().map_or(Value::Absent, Value::Tensor),
-                Some(n) => Value::Sequence(given.by_ref().take(*n).collect()),
-            };
-            scope.set(name, value);
-        }
-        self.fixed.iter().for_each(|(name, value)| scope.set(name, value.clone()));
-        let mut next = message.graph.nodes.len();
-        for (at, node) in message.graph.nodes.iter().enumerate().skip(self.start) {
-            let ran = importer.node(node, &scope, &message.opsets, &Vec::new());
-            match (ran, importer.take_need()) {
-                (Ok(()), _) => self.data.imported(at + 1),
-                (Err(_), Some(Need::Numbers(name)))
-                    if self.names.iter().any(|(own, _)| *own == name) && !self.is_fixed(&name) =>
-                {
-                    return Ok((
-                        Vec::new(),
-                        Ending { next: at, needs: Some(name), ..Ending::default() },
-                    ));
-                }
-                (Err(_), Some(_)) => {
-                    next = at;
-                    break;
-                }
-                (Err(error), None) => return Err(error),
-            }
-            // Sizes that the data decide are numbers for what comes behind.
-            let open = |name: &String| scope.get(name).is_some_and(|value| is_open(&value));
-            if node.outputs.iter().any(open) {
-                next = at + 1;
-                break;
-            }
-        }
-        let (mut results, mut ending) = (Vec::new(), Ending { next, ..Ending::default() });
-        let mut values: Vec<(String, Value)> = scope.into_values().into_iter().collect();
-        values.sort_by(|a, b| a.0.cmp(&b.0));
-        values.retain(|(name, _)| self.data.is_live(name, next));
-        for (name, value) in values {
-            let is_argument = self.names.iter().any(|(own, _)| *own == name);
-            if is_argument {
-                continue;
-            }
-            let value = self.weights.settled(value)?;
-            if value.is_known() {
-                ending.constants.push((name, value));
-                continue;
-            }
-            let count = matches!(value, Value::Sequence(_)).then_some(value.tensors().len());
-            results.extend(value.tensors().iter().cloned());
-            ending.types.extend(value.tensors().iter().map(Tensor::ty));
-            ending.results.push((name, count));
-        }
-        Ok((results, ending))
-    }
-
-    fn is_fixed(&self, name: &str) -> bool {
-        self.fixed.iter().any(|(fixed, _)| fixed == name)
-    }
-}
-
-fn is_open(value: &Value) -> bool {
-    value.tensors().iter().any(|tensor| tensor.shape().sizes().is_none())
+/// Whether it is few whole numbers.
+fn is_small(value: &Value) -> bool {
+    let Value::Tensor(tensor) = value else { return false };
+    !tensor.dtype().is_float() && tensor.shape().count().is_some_and(|count| count <= FEW)
 }
 
 fn has_no_values(value: &Value) -> bool {

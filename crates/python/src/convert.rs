@@ -13,10 +13,10 @@ use tonnage_core::{FromScalar, Layout, Mark, with_element};
 use tonnage_runtime::placement::in_scope;
 use tonnage_runtime::{Array, Buffer, Owner, host_ledger};
 
-use crate::dtype;
 use crate::run::run;
 use crate::tensor::PyTensor;
 use crate::variable::PyVariable;
+use crate::{array, dtype};
 
 /// Which dtype a tensor should have.
 #[derive(Clone, Copy, Default)]
@@ -80,6 +80,9 @@ pub fn maybe(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Option<Tensor>> {
     }
     if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
         return nested(given, want).map(Some);
+    }
+    if let Some(made) = array::plain(given, want)? {
+        return Ok(Some(made));
     }
     if let Ok(convert) = given.getattr(pyo3::intern!(py, "__tf_tensor__")) {
         let made = convert.call0()?;
@@ -250,7 +253,8 @@ fn stacked(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Tensor> {
     run(py, 0, || tonnage::stack(&parts, 0))
 }
 
-fn mark(py: Python<'_>) -> Mark {
+/// What a constant is to the ledger, made by the user's line.
+pub fn mark(py: Python<'_>) -> Mark {
     let source = crate::line::here(py).unwrap_or_else(Source::here);
     Mark { source, kind: Kind::Constant }
 }

@@ -8,6 +8,7 @@
 //! `session`, `memory`, `device`, `onnx`, `world` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
 
 mod args;
+mod array;
 mod buffer;
 mod callback;
 mod control;

@@ -5,6 +5,7 @@ use tonnage::{Conv, Elementwise, PadMode, Padding, Result, Tensor, TensorType, c
 use super::Rule;
 use super::windows::{Windows, per_axis};
 use crate::call::{Call, one};
+use crate::import::Importer;
 use crate::value::Value;
 
 /// The rule of an op of this family.
@@ -12,7 +13,9 @@ pub fn find(op: &str) -> Option<Rule> {
     Some(match op {
         "Conv" => |c| {
             let (x, bias) = (c.x(0)?, c.maybe(2)?);
-            one(convolved(c, &x, &filters(c, 1)?, bias)?)
+            let made = convolved(c, &x, &filters(c, 1)?, bias)?;
+            c.importer.convolutions.note(c, &made);
+            one(made)
         },
         "ConvTranspose" => transposed,
         "CausalConvWithState" => causal,
@@ -36,6 +39,43 @@ pub fn filters(c: &Call, at: usize) -> Result<Tensor> {
     c.made(&[at], "filters", TensorType { dtype: ty.dtype, shape }, move |all| {
         all[0].transpose(&order)
     })
+}
+
+/// A convolution with a factor and a shift for each of its results, by `factor` and `shift` of weights: none where not all of these are weights in memory.
+/// Both are given in the order of the convolution's own weights, then those of `with`.
+pub fn scaled(
+    c: &Call,
+    with: &[Tensor],
+    factor: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
+    shift: impl Fn(&[Tensor], Option<&Tensor>) -> Result<Tensor> + Send + Sync + 'static,
+) -> Result<Option<Tensor>> {
+    let Importer { model, weights, .. } = c.importer;
+    let ty = c.ty(1)?;
+    let order = order(ty.shape.rank().max(2));
+    let shape = order.iter().filter_map(|axis| ty.shape.get(*axis as usize).cloned()).collect();
+    let filters = TensorType { dtype: ty.dtype, shape };
+    let of: Vec<Tensor> = std::iter::once(c.raw(1)?).chain(with.iter().cloned()).collect();
+    let by = move |all: &[Tensor]| {
+        all[0].transpose(&order)?.mul(&factor(&all[1..])?.cast(all[0].dtype())?)
+    };
+    let Some(filters) = weights.made(model, &of, "filters by a factor", filters, by)? else {
+        return Ok(None);
+    };
+    let own = match c.inputs.get(2) {
+        Some(Value::Tensor(_)) => Some(c.raw(2)?),
+        _ => None,
+    };
+    let bias = TensorType { dtype: ty.dtype, shape: ty.shape.iter().take(1).cloned().collect() };
+    let has_own = own.is_some();
+    let of: Vec<Tensor> = own.into_iter().chain(with.iter().cloned()).collect();
+    let moved = move |all: &[Tensor]| {
+        let (own, with) = all.split_at(usize::from(has_own));
+        shift(with, own.first())?.cast(ty.dtype)
+    };
+    let Some(bias) = weights.made(model, &of, "bias by a factor", bias, moved)? else {
+        return Ok(None);
+    };
+    convolved(c, &c.x(0)?, &filters, Some(bias)).map(Some)
 }
 
 fn laid(c: &Call, x: &Tensor, w: &Tensor, how: &Conv) -> Result<Tensor> {

@@ -4,6 +4,7 @@ use tonnage::{Axes, DType, Elementwise, Result, Tensor};
 
 use super::Rule;
 use super::activation::spatial;
+use super::conv::scaled;
 use crate::call::{Call, one};
 use crate::value::Value;
 
@@ -65,12 +66,28 @@ fn batch_norm(c: &Call) -> Result<Vec<Value>> {
     if c.flag("training_mode")? || (c.version < 7 && c.int("is_test", 1)? == 0) {
         return batch_norm_of_batch(c);
     }
-    let x = c.x(0)?;
     let epsilon = c.float("epsilon", 1e-5)?;
-    // One product and one sum an element: `x * factor + shift`.
     let factor = move |scale: &Tensor, variance: &Tensor| {
         variance.add(epsilon)?.rsqrt()?.mul(&scale.cast(variance.dtype())?)
     };
+    if let Some(convolution) = c.importer.convolutions.alone(c)? {
+        let with = (1..5).map(|at| c.raw(at)).collect::<Result<Vec<_>>>()?;
+        // What the convolution's own bias is moved to; `with` are scale, bias, mean and variance.
+        let shift = move |with: &[Tensor], own: Option<&Tensor>| {
+            let centered = match own {
+                Some(own) => own.cast(with[2].dtype())?.sub(&with[2])?,
+                None => (&with[2]).neg()?,
+            };
+            let moved = centered.mul(&factor(&with[0], &with[3])?.cast(with[2].dtype())?)?;
+            (&with[1]).cast(moved.dtype())?.add(&moved)
+        };
+        let by = move |with: &[Tensor]| factor(&with[0], &with[3]);
+        if let Some(made) = scaled(&convolution, &with, by, shift)? {
+            return one(made);
+        }
+    }
+    // One product and one sum an element: `x * factor + shift`.
+    let x = c.x(0)?;
     let statistics = c.ty(4)?;
     let by = c.made(&[1, 4], "factor", statistics.clone(), move |all| factor(&all[0], &all[1]))?;
     let shift = c.made(&[1, 2, 3, 4], "shift", statistics, move |all| {

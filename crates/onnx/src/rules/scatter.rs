@@ -1,6 +1,6 @@
 //! Elements put at indices.
 
-use tonnage::{DType, Dim, Elementwise, Result, Tensor, stack};
+use tonnage::{DType, Dim, Elementwise, Result, Tensor, scan, stack};
 
 use super::Rule;
 use super::index::{from_front, nd_from_front};
@@ -28,8 +28,27 @@ fn put(c: &Call, x: Tensor, places: &Tensor, rows: &Tensor) -> Result<Tensor> {
         "add" => x.scatter_nd_add(places, rows),
         "max" => x.scatter_nd_max(places, rows),
         "min" => x.scatter_nd_min(places, rows),
+        "mul" => multiplied(c, x, places, rows),
         other => Err(c.refuse(format!("the attribute `reduction` is `{other}`"))),
     }
+}
+
+/// Rows multiplied in, one after the other: a place may come again.
+fn multiplied(c: &Call, x: Tensor, places: &Tensor, rows: &Tensor) -> Result<Tensor> {
+    let Some((depth, outer)) = c.sizes(places)?.split_last().map(|(n, all)| (*n, all.to_vec()))
+    else {
+        return Err(c.refuse("indices without an axis"));
+    };
+    let count: usize = outer.iter().product();
+    let mut sizes = vec![count];
+    sizes.extend(c.sizes(rows)?.iter().skip(outer.len()));
+    let each = (places.reshape([count, depth])?, rows.reshape(sizes)?);
+    let step = |x: Tensor, (place, row): (Tensor, Tensor)| {
+        let place = place.expand_dims(0)?;
+        let made = x.gather_nd(&place)?.mul(&row.expand_dims(0)?)?;
+        Ok((x.scatter_nd_update(&place, &made)?, ()))
+    };
+    Ok(scan(x, each, step)?.0)
 }
 
 /// The index of each element along an axis, for a tensor of a shape.

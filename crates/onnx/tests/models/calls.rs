@@ -49,6 +49,25 @@ fn the_largest_batch_fits_and_one_more_does_not() {
 }
 
 #[test]
+fn plans_and_refusals_name_nodes_and_the_line_of_the_call() {
+    let folder = Folder::new();
+    let path = folder.put("layer.onnx", &layer().0);
+    let planned = |bytes: &str, rows: usize| {
+        let model = load(&path).unwrap().budget(bytes).unwrap();
+        model.plan(&model.specs(&[("batch", rows)]).unwrap())
+    };
+    let plan = planned("1MiB", 4).unwrap();
+    let lines: Vec<String> = plan.graph.nodes.iter().map(|node| node.source.to_string()).collect();
+    assert!(lines.iter().all(|line| line.starts_with("layer.onnx: the ")), "{lines:?}");
+    assert!(lines.contains(&"layer.onnx: the Gemm:1".to_string()), "{lines:?}");
+    let error = planned("1KiB", 4096).unwrap_err();
+    assert!(error.to_string().contains(file!()), "{error}");
+    let model = load(&path).unwrap().budget("1KiB").unwrap();
+    let error = model.call([tonnage::ones([4096, 4]).unwrap()]).unwrap_err();
+    assert!(error.to_string().contains("layer.onnx: the Gemm:1"), "{error}");
+}
+
+#[test]
 fn a_listener_hears_of_every_node_that_is_imported() {
     let folder = Folder::new();
     let heard = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -136,6 +155,37 @@ fn a_branch_is_the_one_that_is_taken() {
         let condition = tonnage::full(condition, DType::Bool, tonnage::Shape::scalar()).unwrap();
         let made = model.call([condition, x.clone()]).unwrap().remove(0);
         assert_eq!(floats_of(made), expected);
+    }
+}
+
+#[test]
+fn what_a_small_input_decides_is_one_plan_for_each_number_until_there_are_many() {
+    let folder = Folder::new();
+    let branch = |op: &str| {
+        graph(&[node(op, &["x"], &["made"], &[])], &[], &[], &[value("made", 1, &["2"])])
+    };
+    let branches = [
+        graph_attribute("then_branch", &branch("Neg")),
+        graph_attribute("else_branch", &branch("Abs")),
+    ];
+    let graph = graph(
+        &[
+            node("Equal", &["rate", "usual"], &["is_usual"], &[]),
+            node("If", &["is_usual"], &["y"], &branches),
+        ],
+        &[ints("usual", &[], &[16000])],
+        &[value("rate", 7, &[]), value("x", 1, &["2"])],
+        &[value("y", 1, &["2"])],
+    );
+    let model = loaded(&folder, &graph);
+    let x = tensor([-1.0f32, 2.0]).unwrap();
+    let inputs =
+        |rate: i64| [tonnage::full(rate, DType::I64, tonnage::Shape::scalar()).unwrap(), x.clone()];
+    assert!(model.plan(&inputs(16000)).is_ok());
+    for (rate, plans) in [(16000i64, 1), (8000, 1), (1, 1), (16000, 1), (2, 2), (3, 2), (8000, 1)] {
+        let made = model.call(inputs(rate)).unwrap().remove(0);
+        let expected = if rate == 16000 { [1.0, -2.0] } else { [1.0, 2.0] };
+        assert_eq!((floats_of(made), model.last_run().len()), (expected.to_vec(), plans), "{rate}");
     }
 }
 

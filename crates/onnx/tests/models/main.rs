@@ -5,6 +5,7 @@ mod ahead;
 mod bad;
 mod bounds;
 mod calls;
+mod folded;
 mod images;
 mod mutated;
 mod quantized;

@@ -11,6 +11,10 @@
     unsafe_code,
     reason = "threads write to one result whose rows interleave, through a pointer"
 )]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "the inner loops index arrays: what adapters of iterators are made of is not always inlined, which costs more than a product"
+)]
 
 use std::ops::Range;
 
@@ -18,7 +22,7 @@ use tonnage_core::{Bytes, ErrorKind, Result};
 use tonnage_ops::linalg::Size;
 
 use super::epilogue::BlockPosition;
-use super::kernel::vnni::{COLS, IntegerLevel, ROWS, STEP, Sums};
+use super::kernel::vnni::{COLS, IntegerLevel, ROWS, STEP, Sums, interleave};
 use super::operand::Strides;
 use super::run::OutputSink;
 use super::target::Area;
@@ -260,8 +264,7 @@ impl IntegerJob<'_> {
             let (out, rest) = out.split_at_mut(run.len());
             let from = self.a.at(row, run.start);
             if self.a.strides.col == 1 {
-                let from = &self.a.data[from..][..run.len()];
-                out.iter_mut().zip(from).for_each(|(to, from)| *to = (from ^ flip) as i8);
+                flipped(&self.a.data[from..][..run.len()], flip, out);
             } else {
                 for (to, k) in out.iter_mut().zip(run.clone()) {
                     *to = (self.a.data[self.a.at(row, k)] ^ flip) as i8;
@@ -302,29 +305,49 @@ impl IntegerJob<'_> {
     fn pack_panel(&self, cols: &Range<usize>, run: &Range<usize>, panel: &mut [u8]) {
         let flip = if self.b.signed { 0x80 } else { 0 };
         let b = self.b;
-        let across = b.strides.col == 1 && cols.len() == COLS;
-        for (step, out) in panel.chunks_exact_mut(STEP * COLS).enumerate() {
+        let (across, down) = (b.strides.col == 1, b.strides.row == 1);
+        let (panel, _) = panel.as_chunks_mut::<{ STEP * COLS }>();
+        for (step, out) in panel.iter_mut().enumerate() {
             let k = run.start + step * STEP;
             let count = STEP.min(run.end - k);
-            if across && count == STEP {
-                let row = |i: usize| &b.data[b.at(k + i, cols.start)..][..COLS];
-                // As whole words, which become vectors.
-                let flip = u32::from_le_bytes([flip; STEP]);
-                let (low, high) = (row(0).iter().zip(row(1)), row(2).iter().zip(row(3)));
-                for (out, ((a, b), (c, d))) in out.chunks_exact_mut(STEP).zip(low.zip(high)) {
-                    let [a, b, c, d] = [a, b, c, d].map(|byte| u32::from(*byte));
-                    let word = (a | b << 8 | c << 16 | d << 24) ^ flip;
-                    out.copy_from_slice(&word.to_le_bytes());
-                }
+            let row = |i: usize| b.data[b.at(k + i, cols.start)..].first_chunk::<COLS>();
+            if across
+                && count == STEP
+                && cols.len() == COLS
+                && let (Some(first), Some(second), Some(third), Some(fourth)) =
+                    (row(0), row(1), row(2), row(3))
+            {
+                interleave([first, second, third, fourth], flip, out);
                 continue;
             }
-            out.fill(0);
-            for (col, out) in cols.clone().zip(out.chunks_exact_mut(STEP)) {
-                for (i, to) in out.iter_mut().enumerate().take(count) {
-                    *to = b.data[b.at(k + i, col)] ^ flip;
+            let (words, _) = out.as_chunks_mut::<STEP>();
+            for (i, word) in words.iter_mut().enumerate() {
+                *word = [0; STEP];
+                if i >= cols.len() {
+                    continue;
+                }
+                let from = &b.data[b.at(k, cols.start + i)..];
+                match from.first_chunk::<STEP>() {
+                    // A column lies in one piece.
+                    Some(from) if down && count == STEP => {
+                        let flip = u32::from_ne_bytes([flip; STEP]);
+                        *word = (u32::from_ne_bytes(*from) ^ flip).to_ne_bytes();
+                    }
+                    _ => {
+                        for (step, to) in word.iter_mut().enumerate().take(count) {
+                            *to = b.data[b.at(k + step, cols.start + i)] ^ flip;
+                        }
+                    }
                 }
             }
         }
+    }
+}
+
+/// Unsigned bytes as signed ones, moved by 128, or signed ones as they are.
+fn flipped(from: &[u8], flip: u8, to: &mut [i8]) {
+    for i in 0..from.len().min(to.len()) {
+        to[i] = (from[i] ^ flip) as i8;
     }
 }
 
@@ -332,13 +355,12 @@ impl IntegerJob<'_> {
 fn finish(out: &mut [i32], sums: &[i32; COLS], (of_row, of_cols): (i32, &[i32]), add: bool) {
     let moved = |sum: i32, of_col: i32| sum.wrapping_add(of_row).wrapping_add(of_col);
     // Loops over a whole panel have a known length, and are vectors without a rest.
-    let whole = (<&mut [i32; COLS]>::try_from(&mut *out), <&[i32; COLS]>::try_from(of_cols));
-    if let (Ok(out), Ok(of_cols)) = whole {
-        let mut made = *sums;
-        made.iter_mut().zip(of_cols).for_each(|(sum, of_col)| *sum = moved(*sum, *of_col));
-        match add {
-            true => out.iter_mut().zip(made).for_each(|(out, sum)| *out = out.wrapping_add(sum)),
-            false => *out = made,
+    if let (Some(out), Some(of_cols)) =
+        (out.first_chunk_mut::<COLS>(), of_cols.first_chunk::<COLS>())
+    {
+        for i in 0..COLS {
+            let before = if add { out[i] } else { 0 };
+            out[i] = before.wrapping_add(moved(sums[i], of_cols[i]));
         }
         return;
     }

@@ -4,6 +4,7 @@
 //! Products of two bytes and sums of four of them fit 32 bits; sums beyond that wrap, as they do in the plain loops, which give the same bits.
 
 #![allow(unsafe_code, reason = "vector instructions, and the pointers that they load from")]
+#![allow(clippy::needless_range_loop, reason = "as in `gemm/integer.rs`: inner loops index arrays")]
 
 /// The most rows of a tile.
 pub(in super::super) const ROWS: usize = 12;
@@ -103,18 +104,71 @@ impl IntegerLevel {
     }
 }
 
+/// Four rows of the columns of a panel, those bytes of each column side by side, with the bits of `flip` turned over.
+#[inline]
+pub(in super::super) fn interleave(
+    rows: [&[u8; COLS]; STEP],
+    flip: u8,
+    out: &mut [u8; STEP * COLS],
+) {
+    #[cfg(target_arch = "x86_64")]
+    interleave_vectors(rows, flip, out);
+    #[cfg(not(target_arch = "x86_64"))]
+    for col in 0..COLS {
+        for (step, row) in rows.iter().enumerate() {
+            out[col * STEP + step] = row[col] ^ flip;
+        }
+    }
+}
+
+/// By vectors that every machine of the target has.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn interleave_vectors(rows: [&[u8; COLS]; STEP], flip: u8, out: &mut [u8; STEP * COLS]) {
+    use std::arch::x86_64::{
+        _mm_loadu_si128, _mm_set1_epi8, _mm_storeu_si128, _mm_unpackhi_epi8, _mm_unpackhi_epi16,
+        _mm_unpacklo_epi8, _mm_unpacklo_epi16, _mm_xor_si128,
+    };
+    /// Bytes of a vector.
+    const BYTES: usize = 16;
+    for half in 0..COLS / BYTES {
+        let load = |row: &[u8; COLS]| {
+            // SAFETY: both halves of a row have 16 bytes; the target has SSE2.
+            unsafe {
+                let bytes = _mm_loadu_si128(row.as_ptr().add(half * BYTES).cast());
+                _mm_xor_si128(bytes, _mm_set1_epi8(flip.cast_signed()))
+            }
+        };
+        let (a, b, c, d) = (load(rows[0]), load(rows[1]), load(rows[2]), load(rows[3]));
+        // SAFETY: the target has SSE2; four vectors for each half are what `out` has.
+        unsafe {
+            let (low, high) = (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b));
+            let (more_low, more_high) = (_mm_unpacklo_epi8(c, d), _mm_unpackhi_epi8(c, d));
+            let to = out.as_mut_ptr().add(half * STEP * BYTES);
+            _mm_storeu_si128(to.cast(), _mm_unpacklo_epi16(low, more_low));
+            _mm_storeu_si128(to.add(BYTES).cast(), _mm_unpackhi_epi16(low, more_low));
+            _mm_storeu_si128(to.add(2 * BYTES).cast(), _mm_unpacklo_epi16(high, more_high));
+            _mm_storeu_si128(to.add(3 * BYTES).cast(), _mm_unpackhi_epi16(high, more_high));
+        }
+    }
+}
+
 #[inline(always)]
 fn plain<const R: usize>(strip: &[i8], panel: &[u8], sums: &mut Sums) {
     let stride = panel.len() / COLS;
-    for (row, sums) in sums.iter_mut().enumerate().take(R) {
-        *sums = [0; COLS];
-        let steps = strip[row * stride..][..stride].chunks_exact(STEP);
-        for (a, b) in steps.zip(panel.chunks_exact(STEP * COLS)) {
-            for (sum, b) in sums.iter_mut().zip(b.chunks_exact(STEP)) {
-                let products = a.iter().zip(b).map(|(a, b)| i32::from(*a) * i32::from(*b));
-                *sum = sum.wrapping_add(products.sum());
+    for row in 0..R {
+        let mut made = [0i32; COLS];
+        for step in 0..stride / STEP {
+            let a = &strip[row * stride + step * STEP..][..STEP];
+            let b = &panel[step * STEP * COLS..][..STEP * COLS];
+            for col in 0..COLS {
+                for i in 0..STEP {
+                    let product = i32::from(a[i]) * i32::from(b[col * STEP + i]);
+                    made[col] = made[col].wrapping_add(product);
+                }
             }
         }
+        sums[row] = made;
     }
 }
 
