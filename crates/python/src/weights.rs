@@ -46,7 +46,8 @@ pub fn save_across(
     let named: Vec<(String, Variable)> =
         variables.iter().map(|(name, value)| (name.clone(), value.variable.clone())).collect();
     let notes: Vec<(&str, &str)> = notes.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    run(py, MUCH, || train::save_across(&world.0, &path, &named, &notes))
+    let world = world.0.clone();
+    run(py, MUCH, || train::save_across(&world, &path, &named, &notes))
 }
 
 /// Removes what ranks have saved under the name of an index.

@@ -86,7 +86,7 @@ subjects! {
     Softplus, 3.0, 3.0, |x| x.max(0.0) + (-x.abs()).exp().ln_1p();
     Silu, 3.0, 4.0, silu;
     // Below 0 what is left of x is known to 2^-24 of x, a fourth of what erf rounded to f32 leaves of it.
-    Gelu, 4.0 or |x| x.abs() * 2f64.powi(-24), 8.0, gelu;
+    Gelu, 4.5 or |x| x.abs() * 2f64.powi(-24), 8.0, gelu;
     // The reference's angle is off by its rounding, which is magnified by as much as it is large.
     GeluTanh, 3.0 or |x| x.abs() * 2f64.powi(-24), 2000.0, gelu_tanh;
     Lgamma, 3.0, f64::INFINITY, lgamma;
