@@ -43,6 +43,14 @@ TN_FN f32 quotient(f32 a, f32 b) {
     return __fmaf_rn(__fmaf_rn(-b, q, a), r, q);
 }
 TN_FN f64 quotient(f64 a, f64 b) { return a / b; }
+// 1 / b for a b from 1 to 2^126, and 0 for a finite one beyond: the same bits as a division.
+TN_FN f32 reciprocal(f32 b) {
+    f32 r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+    return __fmaf_rn(__fmaf_rn(-b, r, 1.0f), r, r);
+}
+// The smaller one.
+TN_FN u32 least(u32 a, u32 b) { return ::min(a, b); }
 TN_FN f32 floor(f32 x) { return ::floorf(x); }
 TN_FN f64 floor(f64 x) { return ::floor(x); }
 TN_FN f32 ceil(f32 x) { return ::ceilf(x); }

@@ -1,4 +1,4 @@
-// The error function and its complement. The original: simd/float/erf.rs.
+// The complement of the error function. The original: simd/float/erf.rs. The function itself is in sigmoid.cuh.
 
 namespace tn {
 
@@ -13,14 +13,6 @@ TN_FN T erfc_tail(T a) {
     T high = upper(a);
     T low = -((a - high) * (a + high));
     return exp_sum(-(high * high), low, quotient(erfc_poly(t), a));
-}
-
-template <class T>
-TN_FN T erf(T x) {
-    typedef Real<T> R;
-    T a = abs(x);
-    T near = fma(a, erf_poly(a * a), a);
-    return copysign(select(a < R::ONE, near, R::ONE - erfc_tail(a)), x);
 }
 
 // 1 - erf x, with relative precision far out on the positive side.

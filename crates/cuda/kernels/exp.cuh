@@ -106,14 +106,6 @@ TN_FN T tanh(T x) {
     return copysign(select(a < R::TANH_SPLIT, small, large), x);
 }
 
-// 1 / (1 + e^-x), with the small values on the negative side kept down to the subnormal numbers.
-template <class T>
-TN_FN T sigmoid(T x) {
-    typedef Real<T> R;
-    T z = exp(-abs(x));
-    return quotient(select(x < R::ZERO, z, R::ONE), R::ONE + z);
-}
-
 // x / (1 + e^-t) for t = `size` + `low` with the sign of x: `size` is not negative, and `low` is a few bits that its
 // rounding lost.
 template <class T>

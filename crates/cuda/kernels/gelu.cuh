@@ -1,28 +1,6 @@
-// The Gaussian error linear unit, exact and by a hyperbolic tangent. The original: simd/float/gelu.rs.
-// Decision: docs/decisions/exact-formulas-on-gpus.md.
+// The Gaussian error linear unit by a hyperbolic tangent. The original: simd/float/gelu.rs. The exact one is in sigmoid.cuh.
 
 namespace tn {
-
-// x times the share of the normal distribution below x, with relative precision also far below 0.
-template <class T>
-TN_FN T gelu(T x) {
-    typedef Real<T> R;
-    T u = -(x * R::FRAC_1_SQRT_2);
-    // erfc(u) / 2, as `erfc` has it near 0.
-    T near = R::HALF * x * fma(-u, erf_poly(u * u), R::ONE - u);
-    // erfc(v) = e^(-v^2) p / v for v = |x| / sqrt(2): the |x| outside and the v below make sqrt(2). The square is that of
-    // x itself, in two parts, so that the rounding of v is not magnified.
-    T a = abs(x);
-    a = select(a > R::GELU_FAR, R::GELU_FAR, a);
-    T v = a * R::FRAC_1_SQRT_2;
-    T t = quotient(v - R::ERFC_CENTRE, v + R::ERFC_CENTRE);
-    T high = upper(a);
-    T low = -(R::HALF * ((a - high) * (a + high)));
-    T factor = R::FRAC_1_SQRT_2 * erfc_poly(t);
-    T tail = exp_sum(-(R::HALF * (high * high)), low, factor);
-    T far = select(x < R::ZERO, -tail, x - tail);
-    return select(v < R::ONE, near, far);
-}
 
 // 2 sqrt(2/pi), and that times 0.044715; each with what it lacks.
 struct Angle {

@@ -39,7 +39,6 @@ struct Real<f32> : Layout<f32, u32, 23> {
     static constexpr f32 PI = 3.14159265358979323846f;
     static constexpr f32 FRAC_PI_2 = 1.57079632679489661923f;
     static constexpr f32 FRAC_PI_4 = 0.785398163397448309616f;
-    static constexpr f32 FRAC_1_SQRT_2 = 0.707106781186547524401f;
     static constexpr f32 TAN_PI_8 = 1.41421356237309504880f - 1.0f;
     // What FRAC_PI_2 lacks to pi/2.
     static constexpr f32 FRAC_PI_2_LOW = -4.371139e-8f;
@@ -63,8 +62,6 @@ struct Real<f32> : Layout<f32, u32, 23> {
     static constexpr f32 ERFC_CENTRE = 3.0f;
     // From here on x e^-x is 0.
     static constexpr f32 PRODUCT_FAR = 110.0f;
-    // From here down to -infinity gelu is 0.
-    static constexpr f32 GELU_FAR = 14.4f;
     // Beyond this gelu by a hyperbolic tangent is x, or 0.
     static constexpr f32 GELU_TANH_FAR = 11.5f;
     static TN_FN f32 infinity() { return from_bits(0x7f800000u); }
@@ -95,7 +92,6 @@ struct Real<f64> : Layout<f64, u64, 52> {
     static constexpr f64 ERFC_ZERO = 27.3;
     static constexpr f64 ERFC_CENTRE = 4.0;
     static constexpr f64 PRODUCT_FAR = 755.0;
-    static constexpr f64 GELU_FAR = 38.62;
     static constexpr f64 GELU_TANH_FAR = 22.0;
     static TN_FN f64 infinity() { return from_bits(0x7ff0000000000000ull); }
     static TN_FN f64 nan() { return from_bits(0x7ff8000000000000ull); }

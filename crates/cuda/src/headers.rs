@@ -26,6 +26,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("erf.cuh", include_str!("../kernels/erf.cuh")),
     ("pow.cuh", include_str!("../kernels/pow.cuh")),
     ("gelu.cuh", include_str!("../kernels/gelu.cuh")),
+    ("sigmoid.cuh", include_str!("../kernels/sigmoid.cuh")),
     ("gamma.cuh", include_str!("../kernels/gamma.cuh")),
     ("number.cuh", include_str!("../kernels/number.cuh")),
     ("half.cuh", include_str!("../kernels/half.cuh")),

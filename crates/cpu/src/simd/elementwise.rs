@@ -9,6 +9,7 @@ use tonnage_core::Bool;
 
 use super::float::gamma::Gamma;
 use super::float::gelu::Angle;
+use super::float::sigmoid::Rising;
 use super::float::{self, MathFloat, trig};
 use super::map::{Map1, Map2, Map3};
 use super::number::{Arithmetic, Integer};
@@ -104,21 +105,21 @@ real_maps1! {
     Acosh acosh;
     /// [`float::atanh`]
     Atanh atanh;
-    /// [`float::sigmoid`]
-    Sigmoid sigmoid;
     /// [`float::softplus`]
     Softplus softplus;
     /// [`float::silu`]
     Silu silu;
-    /// [`fn@float::gelu`]
-    Gelu gelu;
-    /// [`fn@float::erf`]
-    Erf erf;
     /// [`float::erfc`]
     Erfc erfc;
 }
 
 maps1! {
+    /// [`Rising::sigmoid`]
+    Sigmoid: Rising, |x| T::sigmoid::<I>(x);
+    /// [`Rising::erf`]
+    Erf: Rising, |x| T::erf::<I>(x);
+    /// [`Rising::gelu`]
+    Gelu: Rising, |x| T::gelu::<I>(x);
     /// [`float::gelu_tanh`]
     GeluTanh: Angle, |x| float::gelu_tanh::<I, T>(x);
 }

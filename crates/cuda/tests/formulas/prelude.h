@@ -13,6 +13,8 @@ TN_FN float sqrt(float x) { return __builtin_sqrtf(x); }
 TN_FN double sqrt(double x) { return __builtin_sqrt(x); }
 template <class T>
 TN_FN T quotient(T a, T b) { return a / b; }
+TN_FN float reciprocal(float b) { return b > 0x1p126f ? 0.0f : 1.0f / b; }
+TN_FN unsigned least(unsigned a, unsigned b) { return a < b ? a : b; }
 TN_FN float floor(float x) { return __builtin_floorf(x); }
 TN_FN double floor(double x) { return __builtin_floor(x); }
 TN_FN float ceil(float x) { return __builtin_ceilf(x); }

@@ -16,7 +16,6 @@ macro_rules! layout {
         const FRAC_PI_2: $T = std::$T::consts::FRAC_PI_2;
         const FRAC_PI_4: $T = std::$T::consts::FRAC_PI_4;
         const PI: $T = std::$T::consts::PI;
-        const FRAC_1_SQRT_2: $T = std::$T::consts::FRAC_1_SQRT_2;
         const TAN_PI_8: $T = std::$T::consts::SQRT_2 - 1.0;
         const TANH_SPLIT: $T = 0.55;
         const TINY: $T = $T::MIN_POSITIVE;
@@ -121,7 +120,6 @@ impl MathFloat for f32 {
     const EXPM1_LOW: f32 = -20.0;
     const ERFC_ZERO: f32 = 10.1;
     const PRODUCT_FAR: f32 = 110.0;
-    const GELU_FAR: f32 = 14.4;
     const TANH_ONE: f32 = 9.5;
 
     const TRIG_FAST: f32 = 1_000_000.0;
@@ -151,7 +149,6 @@ impl MathFloat for f64 {
     const EXPM1_LOW: f64 = -40.0;
     const ERFC_ZERO: f64 = 27.3;
     const PRODUCT_FAR: f64 = 755.0;
-    const GELU_FAR: f64 = 38.62;
     const TANH_ONE: f64 = 20.0;
 
     const TRIG_FAST: f64 = 1_000_000.0;

@@ -1,4 +1,4 @@
-//! The error function and its complement.
+//! The complement of the error function. The function itself is in `sigmoid`.
 
 use super::exp::exp_sum;
 use super::real::{MathFloat, select};
@@ -6,7 +6,7 @@ use crate::simd::Isa;
 
 /// erfc(a) for a >= 1, down to the subnormal numbers.
 #[inline(always)]
-fn tail<I: Isa, T: MathFloat>(a: T) -> T {
+pub(super) fn erfc_tail<I: Isa, T: MathFloat>(a: T) -> T {
     // Far out the result is 0; the bound keeps infinities out of the quotients.
     let a = select(a > T::ERFC_ZERO, T::ERFC_ZERO, a);
     let t = (a - T::ERFC_CENTRE) / (a + T::ERFC_CENTRE);
@@ -16,21 +16,13 @@ fn tail<I: Isa, T: MathFloat>(a: T) -> T {
     exp_sum::<I, T>(-(upper * upper), low, T::erfc_poly::<I>(t) / a)
 }
 
-/// erf x.
-#[inline(always)]
-pub fn erf<I: Isa, T: MathFloat>(x: T) -> T {
-    let a = x.abs();
-    let near = a.fma::<I>(T::erf_poly::<I>(a * a), a);
-    select(a < T::ONE, near, T::ONE - tail::<I, T>(a)).copysign(x)
-}
-
 /// 1 - erf x, with relative precision far out on the positive side.
 #[inline(always)]
 pub fn erfc<I: Isa, T: MathFloat>(x: T) -> T {
     let a = x.abs();
     // 1 - x is exact from 1/2 to 1, where 1 - erf x would lose two bits.
     let near = (-x).fma::<I>(T::erf_poly::<I>(x * x), T::ONE - x);
-    let far = tail::<I, T>(a);
+    let far = erfc_tail::<I, T>(a);
     let far = select(x < T::ZERO, T::TWO - far, far);
     select(a < T::ONE, near, far)
 }

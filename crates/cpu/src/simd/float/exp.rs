@@ -101,13 +101,6 @@ pub fn tanh<I: Isa, T: MathFloat>(x: T) -> T {
     select(a < T::TANH_SPLIT, small, large).copysign(x)
 }
 
-/// 1 / (1 + e^-x), with the small values on the negative side kept down to the subnormal numbers.
-#[inline(always)]
-pub fn sigmoid<I: Isa, T: MathFloat>(x: T) -> T {
-    let z = exp::<I, T>(-x.abs());
-    select(x < T::ZERO, z, T::ONE) / (T::ONE + z)
-}
-
 /// x / (1 + e^-x); below 0 down to the subnormal numbers, and -0 at minus infinity.
 #[inline(always)]
 pub fn silu<I: Isa, T: MathFloat>(x: T) -> T {

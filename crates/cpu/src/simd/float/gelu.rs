@@ -1,29 +1,9 @@
-//! The Gaussian error linear unit, exact and by a hyperbolic tangent.
+//! The Gaussian error linear unit by a hyperbolic tangent. The exact one is in `sigmoid`.
 
-use super::exp::{exp_sum, weighted};
+use super::exp::weighted;
 use super::pow::{product, sum};
 use super::real::{MathFloat, select};
 use crate::simd::Isa;
-
-/// x times the share of the normal distribution below x, with relative precision also far below 0.
-#[inline(always)]
-pub fn gelu<I: Isa, T: MathFloat>(x: T) -> T {
-    let u = -(x * T::FRAC_1_SQRT_2);
-    // erfc(u) / 2, as `erfc` has it near 0.
-    let near = T::HALF * x * (-u).fma::<I>(T::erf_poly::<I>(u * u), T::ONE - u);
-    // erfc(v) = e^(-v^2) p / v for v = |x| / sqrt(2): the |x| outside and the v below make sqrt(2). The
-    // square is that of x itself, in two parts, so that the rounding of v is not magnified.
-    let a = x.abs();
-    let a = select(a > T::GELU_FAR, T::GELU_FAR, a);
-    let v = a * T::FRAC_1_SQRT_2;
-    let t = (v - T::ERFC_CENTRE) / (v + T::ERFC_CENTRE);
-    let upper = a.upper();
-    let low = -(T::HALF * ((a - upper) * (a + upper)));
-    let factor = T::FRAC_1_SQRT_2 * T::erfc_poly::<I>(t);
-    let tail = exp_sum::<I, T>(-(T::HALF * (upper * upper)), low, factor);
-    let far = select(x < T::ZERO, -tail, x - tail);
-    select(v < T::ONE, near, far)
-}
 
 /// What the hyperbolic tangent stands for.
 pub trait Angle: MathFloat {

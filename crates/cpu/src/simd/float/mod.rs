@@ -22,11 +22,12 @@ pub mod log;
 pub mod pow;
 pub mod real;
 pub mod round;
+pub mod sigmoid;
 pub mod trig;
 
-pub use erf::{erf, erfc};
-pub use exp::{cosh, exp, expm1, sigmoid, silu, sinh, tanh};
-pub use gelu::{gelu, gelu_tanh};
+pub use erf::erfc;
+pub use exp::{cosh, exp, expm1, silu, sinh, tanh};
+pub use gelu::gelu_tanh;
 pub use inverse::{acos, asin, atan, atan2, hypot};
 pub use log::{acosh, asinh, atanh, log, log1p, softplus};
 pub use real::MathFloat;

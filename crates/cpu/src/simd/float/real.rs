@@ -31,7 +31,6 @@ pub trait MathFloat:
     const FRAC_PI_2: Self;
     const FRAC_PI_4: Self;
     const PI: Self;
-    const FRAC_1_SQRT_2: Self;
     /// tan(pi/8), about.
     const TAN_PI_8: Self;
     /// What FRAC_PI_2 lacks to pi/2.
@@ -66,8 +65,6 @@ pub trait MathFloat:
     const ERFC_ZERO: Self;
     /// From here on x e^-x is 0.
     const PRODUCT_FAR: Self;
-    /// From here down to -infinity gelu is 0.
-    const GELU_FAR: Self;
 
     /// `self * b + c`, rounded once where that is an instruction and twice where it is not.
     fn fma<I: Isa>(self, b: Self, c: Self) -> Self;

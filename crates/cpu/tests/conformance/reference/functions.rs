@@ -104,7 +104,10 @@ pub fn silu(asked: &Asked) -> Vec<Answer> {
 }
 
 pub fn gelu(asked: &Asked) -> Vec<Answer> {
-    one(asked, exact::gelu)
+    // Below 0 what is left of x is known to a part of x.
+    let scale: Vec<f64> = asked.inputs[0].values.iter().map(|x| x.abs()).collect();
+    let answers = one(asked, exact::gelu).into_iter();
+    answers.map(|answer| Answer { scale: scale.clone(), ..answer }).collect()
 }
 
 pub fn gelu_tanh(asked: &Asked) -> Vec<Answer> {
