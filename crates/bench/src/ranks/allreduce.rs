@@ -27,8 +27,8 @@ impl Allreduce {
         let library = open(&found.file)?;
         // SAFETY: the type is that of the standard for this name, with every handle in a register.
         let call: Call = *unsafe { library.get::<Call>(b"MPI_Allreduce") }.ok()?;
-        // SAFETY: only the address is asked for, whatever stands there.
         let at = |name: &str| {
+            // SAFETY: only the address is asked for, whatever stands there.
             unsafe { library.get::<*mut c_void>(name.as_bytes()) }.map(|s| *s as usize)
         };
         let (in_place, float, sum, world) = match found.handles {

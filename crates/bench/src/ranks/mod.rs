@@ -10,12 +10,15 @@ mod sums;
 use tonnage::Result;
 use tonnage::world::{self, World};
 
+/// Measures ranks, and prints what it found.
+pub type Measurement = fn(&World) -> Result<()>;
+
 /// What can be measured of ranks, and how.
-pub const ALL: [(&str, fn(&World) -> Result<()>); 3] =
+pub const ALL: [(&str, Measurement); 3] =
     [("sharding", sharding::print), ("sums", sums::print), ("steps", steps::print)];
 
 /// Prints the figures of these ranks.
-pub fn print(of: fn(&World) -> Result<()>) -> Result<()> {
+pub fn print(of: Measurement) -> Result<()> {
     let world = world::join()?;
     say(&world, &format!("{} ranks, {}", world.size(), world.engine().name()));
     of(&world)
