@@ -62,7 +62,7 @@ const OPS: &[Op] = &[
     ("exp", &[6_000_000], |x| x.exp()),
     ("sum", &[8, 2_000_000], |x| x.sum([1])),
     ("softmax", &[3000, 2000], |x| x.softmax(-1)),
-    ("attention", &[1, 2, 768, 64], |x| {
+    ("attention", &[1, 2, 1200, 64], |x| {
         x.scaled_dot_product_attention(x, x, &Attention::new().causal())
     }),
 ];

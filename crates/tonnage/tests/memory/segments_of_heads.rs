@@ -137,7 +137,8 @@ impl Head {
         optimizer.build(&all).unwrap();
         // What it remembers lies in memory too.
         for variable in optimizer.variables().iter().filter(|v| v.ty().dtype.is_float()) {
-            variable.assign_add(&tensor(0.0f32).unwrap()).unwrap();
+            let nothing = tensor(0.0f32).unwrap().cast(variable.ty().dtype).unwrap();
+            variable.assign_add(&nothing).unwrap();
         }
         function(move |batch: Batch| {
             let mut tape = GradientTape::new();
