@@ -69,6 +69,22 @@ TN_FN f64 from_bits(u64 x) { return __longlong_as_double((i64)x); }
 TN_FN u64 high_product(u64 a, u64 b) { return __umul64hi(a, b); }
 // For x > 0.
 TN_FN u32 leading_zeros(u64 x) { return (u32)__clzll((i64)x); }
+// The 16-bit floats: exactly, and to the nearest, halves to even; subnormal numbers are kept.
+TN_FN f32 from_f16(u16 x) {
+    f32 out;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"(x));
+    return out;
+}
+TN_FN u16 to_f16(f32 x) {
+    u16 out;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out) : "f"(x));
+    return out;
+}
+TN_FN u16 to_bf16(f32 x) {
+    u16 out;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out) : "f"(x));
+    return out;
+}
 
 }  // namespace tn
 #endif

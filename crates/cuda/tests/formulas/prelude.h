@@ -37,5 +37,28 @@ TN_FN unsigned long long high_product(unsigned long long a, unsigned long long b
     return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
 TN_FN unsigned leading_zeros(unsigned long long x) { return (unsigned)__builtin_clzll(x); }
+TN_FN float from_f16(unsigned short x) {
+    unsigned size = x & 0x7fffu;
+    // As a float's bits the number is 2^-112 too small, also where it is subnormal.
+    unsigned scaled = bits(from_bits(size << 13) * 0x1p112f);
+    unsigned special = size << 13 | 0x7f800000u;
+    return from_bits((size >= 0x7c00u ? special : scaled) | (x & 0x8000u) << 16);
+}
+TN_FN unsigned short to_f16(float x) {
+    unsigned all = bits(x), size = all & 0x7fffffffu;
+    // The bias changes by 112; carries run into the exponent and on to infinity.
+    unsigned rounded = (size + (0xfffu + (size >> 13 & 1)) - (112u << 23)) >> 13;
+    // Below 2^-14: the unit of a number around 1/2 is that of the subnormal numbers.
+    unsigned subnormal = bits(from_bits(size) + 0.5f) - 0x3f000000u;
+    unsigned out = size < 0x38800000u ? subnormal : rounded;
+    out = size >= 0x47800000u ? 0x7c00u : out;
+    // A GPU has one NaN, without a sign.
+    return size > 0x7f800000u ? 0x7fffu : (unsigned short)(out | (all >> 16 & 0x8000u));
+}
+TN_FN unsigned short to_bf16(float x) {
+    unsigned all = bits(x);
+    unsigned rounded = (all + (0x7fffu + (all >> 16 & 1))) >> 16;
+    return (all & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (unsigned short)rounded;
+}
 
 }  // namespace tn
