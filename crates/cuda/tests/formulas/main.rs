@@ -31,6 +31,8 @@ fn distance(dtype: DType, a: &[u8], b: &[u8]) -> Option<u64> {
     let (sign, infinity) = match dtype {
         DType::F64 => (1 << 63, f64::INFINITY.to_bits()),
         DType::F32 => (1 << 31, u64::from(f32::INFINITY.to_bits())),
+        DType::F16 => (1 << 15, 0x7c00),
+        DType::BF16 => (1 << 15, 0x7f80),
         _ => return (x == y).then_some(0),
     };
     match (x & (sign - 1) > infinity, y & (sign - 1) > infinity) {
