@@ -4,14 +4,12 @@
 use tonnage::data::{Dataset, Feed, Pipeline};
 use tonnage::nn::{
     Activation, BatchNorm, Convolution, Dense, Dropout, Embedding, Flatten, Layer, LayerNorm, Mode,
-    MultiHeadAttention, Parameters, Sequential,
+    MultiHeadAttention, Sequential,
 };
 use tonnage::optim::Optimizer;
 use tonnage::train::{Checkpoints, Fit, Go, History, Progress, Sharding};
 use tonnage::world::{self, World};
-use tonnage::{
-    Bytes, Conv, DType, Elementwise, Part, RandomKey, Result, Tensor, memory, parameters, set_seed,
-};
+use tonnage::{Conv, DType, Elementwise, Part, RandomKey, Result, Tensor, parameters, set_seed};
 
 use crate::faults::is_soak;
 use crate::sharded::{resident, saves_blocks, saves_gather_nothing, within_budgets};
