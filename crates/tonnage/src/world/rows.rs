@@ -56,7 +56,8 @@ impl SummedRows {
         self.world.get_or_insert_with(|| world.clone());
         let number = self.counts.len();
         self.counts.push(own);
-        MOST.with_borrow(|most| most.get(number).copied().unwrap_or(own))
+        // A function that is traced inside of this one counts its own sums, which may have more rows.
+        MOST.with_borrow(|most| most.get(number).map_or(own, |most| own.max(*most)))
     }
 
     /// What to trace for instead, where other ranks have more rows than this one. All ranks that sum rows ask.
