@@ -7,16 +7,26 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tonnage_core::bytes::Bytes;
+use tonnage_core::bytes::{Bytes, LARGE};
 use tonnage_core::error::{ErrorKind, Result};
 
+use super::Backend;
 use crate::buffer::Buffer;
 use crate::context::host_ledger;
 use crate::ledger::Owner;
 
-/// Host memory that copies go to and come from. Every copy that has not run holds it.
+/// Host memory that copies go to and come from, pinned where the device can. Every copy that has not run holds it.
 #[derive(Clone)]
-pub struct HostBlock(Arc<Mutex<Buffer>>);
+pub struct HostBlock(Arc<PinnedBuffer>);
+
+struct PinnedBuffer {
+    /// Before the bytes: they are let go of first.
+    _pin: Option<Box<dyn HostPin>>,
+    bytes: Mutex<Buffer>,
+}
+
+/// What keeps host memory where it is, for a device to copy at full speed.
+pub trait HostPin: Send + Sync {}
 
 /// Some bytes of it.
 #[derive(Debug, Clone)]
@@ -30,12 +40,23 @@ pub struct HostPart {
 pub struct CopyTicket(pub u64);
 
 impl HostBlock {
-    /// So many bytes of host memory.
+    /// So many bytes of host memory for copies of a device.
     ///
     /// # Errors
     /// Where the host has no memory for them.
-    pub fn obtain(bytes: Bytes, owner: Owner) -> Result<HostBlock> {
-        Ok(HostBlock(Arc::new(Mutex::new(Buffer::obtain(&host_ledger(), bytes, owner)?))))
+    pub fn obtain(backend: &dyn Backend, bytes: Bytes, owner: Owner) -> Result<HostBlock> {
+        let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner)?;
+        // Smaller ones share pages with others, and are copied in no time.
+        let _pin = match bytes.get() >= LARGE {
+            true => backend.pin(buffer.bytes_mut()?),
+            false => None,
+        };
+        Ok(HostBlock(Arc::new(PinnedBuffer { _pin, bytes: Mutex::new(buffer) })))
+    }
+
+    /// Whether no copy, and nobody else, holds it.
+    pub fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 
     /// Those bytes of it.
@@ -60,7 +81,7 @@ impl HostPart {
     /// # Errors
     /// Where they leave their block, and what `f` says.
     pub fn with_bytes<R>(&self, f: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
-        let mut buffer = self.block.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = self.block.0.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         match buffer.bytes_mut()?.get_mut(self.range.clone()) {
             Some(bytes) => f(bytes),
             None => {
