@@ -357,6 +357,19 @@ def test_batches_of_a_dataset_come_to_the_scope_that_takes_them(quiet):
         assert here["x"].numpy().tobytes() == away["x"].numpy().tobytes()
 
 
+def test_batches_are_copied_to_a_device_before_they_are_asked_for(quiet):
+    made = tf.data.Dataset.from_tensor_slices({"x": numbers(6, 2), "n": np.arange(6)}).batch(2)
+    to_device = tf.data.experimental.prefetch_to_device
+    for step in (to_device("sim:0", 2), to_device("/device:SIM:0"), tf.data.experimental.copy_to_device("sim:0")):
+        batches = list(made.apply(step))
+        assert {batch[name].device for batch in batches for name in batch} == {SIM}
+        for here, away in zip(made, batches, strict=True):
+            assert here["x"].numpy().tobytes() == away["x"].numpy().tobytes()
+            assert here["n"].numpy().tobytes() == away["n"].numpy().tobytes()
+    with pytest.raises(ValueError, match="must be positive"):
+        made.apply(to_device("sim:0", 0))
+
+
 # What there is.
 
 

@@ -36,7 +36,7 @@ fn a_card_that_is_not_here_is_planned_for_to_the_byte() {
     let folder = tempfile::tempdir().unwrap();
     let plan = ran(folder.path(), "plan mlp --device h200");
     assert!(plan.starts_with("peak 172.00 KiB on NVIDIA H200: inputs 123.00 KiB, arena"), "{plan}");
-    assert!(plan.contains("1 step runs on the host, through 128 B in all: assertion"), "{plan}");
+    assert!(!plan.contains("on the host"), "{plan}");
     let plan = ran(folder.path(), "plan cnn --device h200");
     assert!(plan.contains("steps run on the host, through"), "{plan}");
     let explained = ran(folder.path(), "explain mlp --device rtx4090");

@@ -6,14 +6,18 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Serialize, Serializer};
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::lent::{In, Out};
 
 type Run = dyn Fn(&[In], &mut [Out]) -> Result<()> + Send + Sync;
+
+/// The error of a finding that is not 0, and what it is of.
+type Judge = dyn Fn(i64, i64) -> Error + Send + Sync;
 
 /// A closure that an op runs.
 pub struct HostCall {
@@ -22,6 +26,8 @@ pub struct HostCall {
     /// What the closure itself takes on the heap.
     bytes: usize,
     run: Box<Run>,
+    /// What it says of its finding, where that is all it looks at.
+    judge: Option<Arc<Judge>>,
 }
 
 impl HostCall {
@@ -32,7 +38,44 @@ impl HostCall {
     {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        HostCall { number, label: label.into(), bytes: size_of::<F>(), run: Box::new(run) }
+        let (label, bytes) = (label.into(), size_of::<F>());
+        HostCall { number, label, bytes, run: Box::new(run), judge: None }
+    }
+
+    /// A call that looks at two numbers, a finding and what it is of, and fails where the finding is not 0. A device that sees that
+    /// it is 0 need not run it.
+    pub fn of_finding<F>(label: impl Into<String>, judge: F) -> HostCall
+    where
+        F: Fn(i64, i64) -> Error + Send + Sync + 'static,
+    {
+        let judge: Arc<Judge> = Arc::new(judge);
+        let run = {
+            let judge = judge.clone();
+            move |inputs: &[In], _: &mut [Out]| {
+                let number = |i: usize| {
+                    let of = inputs.get(i)?;
+                    of.slice::<i64>().get(of.layout.offset).copied()
+                };
+                match number(0).zip(number(1)) {
+                    Some((0, _)) => Ok(()),
+                    Some((found, of)) => Err(judge(found, of)),
+                    None => {
+                        Err(ErrorKind::BadGraph { what: "no finding to look at".into() }.into())
+                    }
+                }
+            }
+        };
+        HostCall { judge: Some(judge), bytes: size_of::<F>(), ..HostCall::new(label, run) }
+    }
+
+    /// Whether it looks at a finding, and at nothing else.
+    pub fn is_of_finding(&self) -> bool {
+        self.judge.is_some()
+    }
+
+    /// What it says of a finding that is not 0, where it looks at one.
+    pub fn judged(&self, found: i64, of: i64) -> Option<Error> {
+        self.judge.as_ref().map(|judge| judge(found, of))
     }
 
     /// What a printed graph shows of it.

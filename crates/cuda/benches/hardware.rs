@@ -1,12 +1,15 @@
-//! What generated kernels reach on the GPU of this machine: bytes read and written in a second, and what a small launch takes.
+//! What generated kernels reach on the GPU of this machine: bytes read and written in a second, and what a small launch takes. And whether
+//! the formulas that take the card's reciprocal for a start have the CPU's bits.
 
 use std::time::Instant;
 
-use tonnage_core::error::Result;
+use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{Attrs, DType, Device, Scalar};
+use tonnage_cpu::simd::level;
+use tonnage_cpu::simd::prim::Unary;
 use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::driver::{Gpu, list};
 use tonnage_cuda::emit::{self, OpCall, Operand};
@@ -177,6 +180,7 @@ fn run_all() -> Result<()> {
     over_rows(&LOG_SOFTMAX, &Attrs::None, 1, 2 * bytes)?;
     over_rows(&SOFTMAX_GRAD, &Attrs::None, 2, 3 * bytes)?;
     over_rows(&LAYER_NORM, &norm, 3, 2 * bytes)?;
+    same_bits(&gpu, [source(x), source(y)])?;
     batch_norm(&gpu, [source(x), source(y), source(z)])?;
     // The right operand as it lies, the left one too or as its transpose: a gradient of weights.
     let multiply = |dtype: DType,
@@ -217,6 +221,48 @@ fn run_all() -> Result<()> {
     multiply(DType::BF16, [65_536, 768, 3072], false)?;
     for address in [x, y, z] {
         gpu.release(address);
+    }
+    Ok(())
+}
+
+/// Functions of every 64th `f32` there is, here and there.
+///
+/// # Errors
+/// Where a bit differs.
+fn same_bits(gpu: &Gpu, [x, y]: [u64; 2]) -> Result<()> {
+    let numbers: Vec<u32> = (0..1 << 26).map(|i: u32| i << 6 | i >> 20).collect();
+    let bytes: &[u8] = bytemuck::cast_slice(&numbers);
+    let flat = Layout::contiguous(&[numbers.len()][..]);
+    let (mut here, mut there) = (vec![0u32; numbers.len()], vec![0u32; numbers.len()]);
+    let functions = [
+        (Prim::Sigmoid, Unary::Sigmoid),
+        (Prim::Gelu, Unary::Gelu),
+        (Prim::Erf, Unary::Erf),
+        (Prim::Erfc, Unary::Erfc),
+        (Prim::Tanh, Unary::Tanh),
+        (Prim::Silu, Unary::Silu),
+    ];
+    for (prim, function) in functions {
+        let mut program = TileProgram::loading(&[DType::F32]);
+        let made = program.push(prim, &[0]);
+        program.store(made, DType::F32);
+        gpu.copy_in(bytes, x as usize)?;
+        let operand = [Operand::Memory(x, &flat)];
+        if let Some(launch) = emit::launch(&program, &flat.sizes, &operand, &[y], None)? {
+            gpu.launch(&launch, None)?;
+        }
+        gpu.copy_out(y as usize, bytemuck::cast_slice_mut(&mut there))?;
+        if let Some(run) = function.function(DType::F32) {
+            run(level(), bytemuck::cast_slice_mut(&mut here), bytes);
+        }
+        let is_nan = |bits: u32| f32::from_bits(bits).is_nan();
+        let same = |(a, b): &(&u32, &u32)| a == b || is_nan(**a) && is_nan(**b);
+        let differ = here.iter().zip(&there).filter(|pair| !same(pair)).count();
+        println!("{prim:?}: {} of {} have the CPU's bits", numbers.len() - differ, numbers.len());
+        if differ > 0 {
+            let what = format!("{prim:?} differs {differ} times");
+            return Err(ErrorKind::DeviceFailed { device: gpu.device(), what }.into());
+        }
     }
     Ok(())
 }

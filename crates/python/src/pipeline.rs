@@ -277,6 +277,11 @@ impl PyPipeline {
         self.then(|of| of.prefetch(n))
     }
 
+    /// Elements on a device, so many of them before they are asked for.
+    fn to_device(&self, py: Python<'_>, device: &str, n: usize) -> PyResult<PyPipeline> {
+        run(py, 0, || self.0.clone().to_device(device, n)).map(PyPipeline)
+    }
+
     fn unique(&self) -> PyPipeline {
         self.then(Pipeline::unique)
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tonnage_core::{Bytes, Device, Error, ErrorKind, Result};
 
+use crate::backend::Backend;
 use crate::ledger::{Id, Ledger, Owner};
 use crate::system::MemoryBlock;
 
@@ -134,6 +135,12 @@ impl Buffer {
             to[..len].copy_from_slice(&self.bytes()?[at..at + len]);
         }
         Ok(())
+    }
+
+    /// Keeps its pages where they are until they go back to the system, for that device to copy at full speed. Less than a page of its own
+    /// is copied in no time.
+    pub(crate) fn pin(&mut self, backend: &dyn Backend) {
+        self.block.pin(|bytes| backend.pin(bytes));
     }
 
     /// Where they lie.

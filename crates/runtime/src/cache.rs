@@ -9,6 +9,7 @@
 //!   third step on. (Keeping everything up to a cap was rejected: the resident size would not fall.)
 //! * At most so many bytes, [`CAP`] of host memory and all that another device has, and [`SLOTS`] blocks; the oldest go first. Host
 //!   memory is shared with all programs; a GPU idles while memory of it is obtained and given back, about a millisecond a gigabyte.
+//!   Host memory that is pinned for a device is not counted for that: to pin it anew takes longer than to copy what it is for.
 //! * A block that was not wanted in the last [`SLOTS`] large requests goes.
 //! * The ledger lets in use + cached exceed neither the limit nor, by more than [`IDLE`], the most that
 //!   ever was in use, so the cache raises no peak; and it empties the cache down to [`IDLE`] when
@@ -33,6 +34,8 @@ const SLOTS: usize = 256;
 pub(crate) struct BlockCache {
     blocks: VecDeque<CachedBlock>,
     bytes: Bytes,
+    /// Which of them are pinned.
+    pinned: Bytes,
     /// What may stay while something lives.
     cap: Bytes,
     /// Large requests so far.
@@ -47,11 +50,21 @@ struct CachedBlock {
     since: u64,
 }
 
+impl CachedBlock {
+    fn bytes(&self) -> Bytes {
+        Bytes::of(self.block.len())
+    }
+
+    fn pinned(&self) -> Bytes {
+        if self.block.is_pinned() { self.bytes() } else { Bytes::ZERO }
+    }
+}
+
 impl BlockCache {
     /// Nothing yet, and at most that while something lives.
     pub(crate) fn up_to(cap: Bytes) -> BlockCache {
         let (blocks, given_back) = (VecDeque::new(), VecDeque::new());
-        BlockCache { blocks, bytes: Bytes::ZERO, cap, clock: 0, given_back }
+        BlockCache { blocks, bytes: Bytes::ZERO, pinned: Bytes::ZERO, cap, clock: 0, given_back }
     }
 
     /// How much is held.
@@ -63,10 +76,7 @@ impl BlockCache {
     pub(crate) fn take(&mut self, bytes: Bytes) -> Option<MemoryBlock> {
         self.clock += 1;
         let found = self.blocks.iter().rposition(|idle| idle.block.len() == bytes.as_usize());
-        let block = found.and_then(|at| self.blocks.remove(at)).map(|idle| {
-            self.bytes -= bytes;
-            idle.block
-        });
+        let block = found.and_then(|at| self.remove(at)).map(|idle| idle.block);
         let clock = self.clock;
         while self.blocks.front().is_some_and(|idle| clock - idle.since > SLOTS as u64) {
             self.release_oldest();
@@ -82,14 +92,21 @@ impl BlockCache {
     /// Takes a freed block; `wanted_again` says that its size has earned its place.
     pub(crate) fn put(&mut self, block: MemoryBlock, wanted_again: bool) {
         let bytes = Bytes::of(block.len());
-        let room = if wanted_again { self.cap } else { IDLE.saturating_sub(self.bytes) };
-        if bytes > room {
+        let stays = match wanted_again {
+            true => block.is_pinned() || bytes <= self.cap,
+            false => bytes <= IDLE.saturating_sub(self.bytes),
+        };
+        if !stays {
             return self.release(block);
         }
-        self.bytes += bytes;
-        self.blocks.push_back(CachedBlock { block, since: self.clock });
-        while self.bytes > self.cap || self.blocks.len() > SLOTS {
+        self.push(CachedBlock { block, since: self.clock });
+        while self.blocks.len() > SLOTS {
             self.release_oldest();
+        }
+        while self.bytes - self.pinned > self.cap {
+            let oldest = self.blocks.iter().position(|idle| !idle.block.is_pinned());
+            let Some(idle) = oldest.and_then(|at| self.remove(at)) else { break };
+            self.release(idle.block);
         }
     }
 
@@ -105,20 +122,28 @@ impl BlockCache {
     pub(crate) fn shrink_beside(&mut self, wanted: Bytes, most: Bytes) {
         let size = wanted.as_usize();
         let found = self.blocks.iter().rposition(|idle| idle.block.len() == size);
-        let wanted_block = found.and_then(|at| self.blocks.remove(at));
-        if wanted_block.is_some() {
-            self.bytes -= wanted;
-        }
+        let wanted_block = found.and_then(|at| self.remove(at));
         self.shrink(most);
         if let Some(idle) = wanted_block {
-            self.bytes += wanted;
-            self.blocks.push_back(idle);
+            self.push(idle);
         }
     }
 
+    fn push(&mut self, idle: CachedBlock) {
+        self.bytes += idle.bytes();
+        self.pinned += idle.pinned();
+        self.blocks.push_back(idle);
+    }
+
+    fn remove(&mut self, at: usize) -> Option<CachedBlock> {
+        let idle = self.blocks.remove(at)?;
+        self.bytes -= idle.bytes();
+        self.pinned -= idle.pinned();
+        Some(idle)
+    }
+
     fn release_oldest(&mut self) {
-        if let Some(idle) = self.blocks.pop_front() {
-            self.bytes -= Bytes::of(idle.block.len());
+        if let Some(idle) = self.remove(0) {
             self.release(idle.block);
         }
     }
@@ -137,7 +162,31 @@ impl BlockCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::Backing;
+    use crate::system::{Backing, HostPin};
+
+    #[derive(Debug)]
+    struct Held;
+
+    impl HostPin for Held {}
+
+    #[test]
+    fn pinned_memory_that_is_wanted_again_stays_whatever_its_size() {
+        let mut cache = BlockCache::up_to(CAP);
+        let block = |mib| MemoryBlock::obtain(Backing::NATIVE, Bytes::mib(mib)).unwrap();
+        let pinned = |mib| {
+            let mut block = block(mib);
+            block.pin(|_| Some(Box::new(Held)));
+            block
+        };
+        cache.put(pinned(700), false);
+        assert_eq!(cache.bytes(), Bytes::ZERO);
+        for (block, stay) in [(pinned(700), 700), (block(300), 1000), (block(400), 1100)] {
+            cache.put(block, true);
+            assert_eq!(cache.bytes(), Bytes::mib(stay));
+        }
+        assert!(cache.take(Bytes::mib(700)).unwrap().is_pinned());
+        assert_eq!(cache.bytes(), Bytes::mib(400));
+    }
 
     #[test]
     fn what_stays_is_at_most_the_cap_and_the_oldest_goes_first() {

@@ -3,6 +3,7 @@
 
 pub mod arena;
 pub mod array;
+mod arriving;
 pub mod backend;
 pub mod buffer;
 mod byte_range;
@@ -33,6 +34,7 @@ pub mod timeline;
 
 pub use arena::Arena;
 pub use array::{Alive, Array};
+pub use arriving::{ArrivingArray, StagedArray, StagingBlocks};
 pub use buffer::Buffer;
 pub use context::{Context, Entered, host_ledger};
 pub use export::ExportedArray;

@@ -42,9 +42,23 @@ class experimental:
         return dataset.cardinality()
 
     @staticmethod
+    def copy_to_device(target_device, source_device="/cpu:0"):
+        """For ``Dataset.apply``: elements on a device, the next one being copied while this one is used."""
+        return experimental.prefetch_to_device(target_device, 1)
+
+    @staticmethod
     def get_next_as_optional(iterator):
         """The next element of an iterator, or nothing at the end."""
         return iterator.get_next_as_optional()
+
+    @staticmethod
+    def prefetch_to_device(device, buffer_size=None):
+        """For ``Dataset.apply``: elements on a device, so many of them before they are asked for; one, where that is left to us. They are made by
+        a thread, and copied beside what the device does for those before."""
+        count = 1 if buffer_size in (None, AUTOTUNE) else int(buffer_size)
+        if count < 1:
+            raise ValueError(f"`buffer_size` must be positive or tf.data.AUTOTUNE. Received: {count}")
+        return lambda dataset: dataset._like(dataset._pipeline.to_device(str(device), count))
 
 
 def __getattr__(name):

@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "calls the driver")]
 
 pub mod compiler;
+mod copies;
 pub mod library;
 mod module;
 mod moment;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::{Bytes, Device, DeviceKind};
 
+pub use copies::{CopyWay, HostMemory, Pin};
 pub use module::LoadedKernel;
 pub use moment::DeviceMoment;
 pub use processes::GpuProcess;
@@ -30,6 +32,7 @@ pub use status::Status;
 
 use crate::cache::KernelCache;
 
+use copies::CopyLane;
 use module::Modules;
 use product::Products;
 use status::Checks;
@@ -52,7 +55,7 @@ pub struct GpuInfo {
     pub driver: (u32, u32),
 }
 
-/// A GPU with a context and a stream of its own; launches and copies run in their order.
+/// A GPU with a context and a stream of its own; launches and copies run in their order, those of the lane beside them.
 pub struct Gpu {
     device: Device,
     info: GpuInfo,
@@ -61,6 +64,7 @@ pub struct Gpu {
     modules: Modules,
     products: Products,
     checks: Checks,
+    lane: CopyLane,
     /// What it said when it failed for good.
     lost: OnceLock<String>,
 }
@@ -182,8 +186,8 @@ impl Gpu {
         let word = usize::try_from(word).ok().and_then(NonZero::new);
         let checks = Checks::new(word.ok_or_else(|| missing("it gave no memory".into()))?);
         let (modules, products) = (Modules::new(info.capability, cache), Products::default());
-        let gpu =
-            Gpu { device, info, context, stream, modules, products, checks, lost: OnceLock::new() };
+        let (lane, lost) = (CopyLane::default(), OnceLock::new());
+        let gpu = Gpu { device, info, context, stream, modules, products, checks, lane, lost };
         gpu.reset_checks()?;
         Ok(gpu)
     }
@@ -289,7 +293,7 @@ impl Gpu {
         })
     }
 
-    /// Waits for all that was launched.
+    /// Waits for all that was launched, copies of the lane too.
     ///
     /// # Errors
     /// Where any of it failed, or was given an index out of range.
@@ -307,6 +311,7 @@ impl Gpu {
         }
         // SAFETY: a stream of the current context.
         self.checked(unsafe { sys::cuStreamSynchronize(self.stream) })?;
+        self.wait_for_copies()?;
         match Status::of(words).error(&launched) {
             None => Ok(()),
             Some(error) => {

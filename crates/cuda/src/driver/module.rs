@@ -13,7 +13,7 @@ use tonnage_core::source::Source;
 use super::compiler::KernelSource;
 use super::{Gpu, said};
 use crate::cache::{CacheKey, KernelCache};
-use crate::emit::{Block, Bound, KernelKey, Launch};
+use crate::emit::{Block, Demand, KernelKey, Launch};
 
 /// Shared memory that a block of threads has without being asked for.
 const SHARED_BYTES: u32 = 48 << 10;
@@ -104,17 +104,17 @@ impl Gpu {
             blocks: *blocks,
             block: launch.key.block(name),
         });
-        self.launch_all(grids, &launch.words, launch.bound, source)
+        self.launch_all(grids, &launch.words, launch.demand.as_ref(), source)
     }
 
-    /// The kernel of a launch, compiled where it is new, to be launched again; nothing where it has several functions, or reads indices.
+    /// The kernel of a launch, compiled where it is new, to be launched again; nothing where it has several functions, or looks at data.
     ///
     /// # Errors
     /// Where it cannot be compiled.
     pub fn loaded(&self, launch: &Launch) -> Result<Option<LoadedKernel>> {
         self.enter()?;
         let functions = self.modules.load(launch).map_err(|what| self.failed(what))?;
-        Ok(match (&functions[..], &launch.functions[..], launch.bound) {
+        Ok(match (&functions[..], &launch.functions[..], &launch.demand) {
             ([function], [(name, blocks)], None) => {
                 let (function, blocks) = (*function, *blocks);
                 let grid = Grid { function, blocks, block: launch.key.block(name) };
@@ -145,10 +145,10 @@ impl Gpu {
         &self,
         grids: impl Iterator<Item = Grid>,
         words: &[u64],
-        bound: Option<Bound>,
+        demand: Option<&Demand>,
         source: Option<&Source>,
     ) -> Result<()> {
-        let (mut number, looks) = self.checks.number(bound, source);
+        let (mut number, looks) = self.checks.number(demand, source);
         let mut status = if looks { self.checks.address.get() as u64 } else { 0 };
         for Grid { function, blocks, block } in grids {
             let mut arguments = [

@@ -1,4 +1,4 @@
-//! Data that are bad: kernels that read indices say so in a word of the device, which whoever waits reads.
+//! Data that are bad: kernels that read indices, and those of assertions, say so in a word of the device, which whoever waits reads.
 //!
 //! Until then nothing that is launched behind such a kernel runs, so an update behind it does not happen. Products are the exception: the
 //! library knows nothing of the word. They write values of their own, which nobody sees who is told of the error.
@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tonnage_core::error::{Error, ErrorKind};
 use tonnage_core::source::Source;
 
-use crate::emit::Bound;
+use crate::emit::Demand;
 
 /// What kernels write: `kernels/guard.cuh` has the same fields.
 #[repr(C)]
@@ -20,9 +20,9 @@ pub struct Status {
     lock: u32,
     /// The number of the launch, from 1 on; 0 where all data were good.
     pub launch: u32,
-    /// The first position that is bad, in logical order.
+    /// The first position that is bad, in logical order; of a finding what it is of.
     pub position: u64,
-    /// What is there.
+    /// What is there; the finding.
     pub index: i64,
 }
 
@@ -36,7 +36,7 @@ impl Default for Status {
 #[derive(Debug)]
 pub struct Checks {
     pub address: NonZero<usize>,
-    launched: Mutex<Vec<(Bound, Option<Source>)>>,
+    launched: Mutex<Vec<(Demand, Option<Source>)>>,
 }
 
 impl Checks {
@@ -44,21 +44,21 @@ impl Checks {
         Checks { address, launched: Mutex::default() }
     }
 
-    fn launched(&self) -> MutexGuard<'_, Vec<(Bound, Option<Source>)>> {
+    fn launched(&self) -> MutexGuard<'_, Vec<(Demand, Option<Source>)>> {
         self.launched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of a launch, and whether it has to look at the word: where something before it may have written it, or it may itself.
-    pub fn number(&self, bound: Option<Bound>, source: Option<&Source>) -> (u32, bool) {
+    pub fn number(&self, demand: Option<&Demand>, source: Option<&Source>) -> (u32, bool) {
         let mut launched = self.launched();
-        if let Some(bound) = bound {
-            launched.push((bound, source.copied()));
+        if let Some(demand) = demand {
+            launched.push((demand.clone(), source.copied()));
         }
         (launched.len() as u32, !launched.is_empty())
     }
 
     /// The launches that may have written the word; none from here on.
-    pub fn take(&self) -> Vec<(Bound, Option<Source>)> {
+    pub fn take(&self) -> Vec<(Demand, Option<Source>)> {
         std::mem::take(&mut self.launched())
     }
 }
@@ -76,11 +76,16 @@ impl Status {
     }
 
     /// The error of one of these launches.
-    pub fn error(&self, launched: &[(Bound, Option<Source>)]) -> Option<Error> {
-        let (bound, source) = launched.get((self.launch as usize).checked_sub(1)?)?;
-        let Bound { op, size } = *bound;
+    pub fn error(&self, launched: &[(Demand, Option<Source>)]) -> Option<Error> {
+        let (demand, source) = launched.get((self.launch as usize).checked_sub(1)?)?;
         let (index, position) = (self.index, self.position as usize);
-        let error = Error::from(ErrorKind::IndexOutOfRange { op, index, position, size });
+        let error: Error = match demand {
+            Demand::Below { op, size } => {
+                let (op, size) = (*op, *size);
+                ErrorKind::IndexOutOfRange { op, index, position, size }.into()
+            }
+            Demand::Nothing(call) => call.judged(index, position as i64)?,
+        };
         Some(match source {
             Some(source) => error.at(*source),
             None => error,

@@ -67,7 +67,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let mut words = vec![count, n, step as u64, start, out];
     results.words(1, &mut words);
     let functions = SmallVec::from_iter([("kernel", blocks(count, u64::from(THREADS / lanes)))]);
-    Ok(Some(Launch { key: KernelKey::Arg(key), functions, words, bound: None }))
+    Ok(Some(Launch { key: KernelKey::Arg(key), functions, words, demand: None }))
 }
 
 /// The text of a kernel.

@@ -7,13 +7,15 @@
 //!
 //! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
 //! kernels around it; `rows` are kernels of ops that go through rows several times, `index` those of rows that indices point at,
-//! `arg` those that find the place of an extreme, `attention` those of attention, `norm` those of group norm. Nothing here is `unsafe` or needs a device.
+//! `arg` those that find the place of an extreme, `maps` those that move elements, `finding` that of assertions, `attention` those of attention, `norm` those of group norm. Nothing here is `unsafe` or needs a device.
 
 mod arg;
 mod attention;
 mod axes;
 mod body;
+mod finding;
 mod index;
+mod maps;
 mod norm;
 mod operand;
 mod reduce;
@@ -22,6 +24,7 @@ mod store;
 mod walk;
 
 use std::fmt;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tonnage_core::error::{ErrorKind, Result};
@@ -29,12 +32,13 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, OpDef};
 use tonnage_core::tile::{Close, TileProgram};
-use tonnage_core::{Attrs, Bytes, DType};
+use tonnage_core::{Attrs, Bytes, DType, HostCall};
 
 pub use arg::ArgKey;
 pub use attention::AttentionKey;
 pub use axes::Axes;
 pub use index::{GatherKey, PutKey};
+pub use maps::MapKey;
 pub use norm::NormKey;
 use operand::OperandClass;
 pub use reduce::scratch as reduce_scratch;
@@ -85,6 +89,10 @@ pub enum KernelKey {
     Gather(GatherKey),
     /// Of rows that are put where indices say.
     Put(PutKey),
+    /// Of elements that are moved to places known from sizes.
+    Map(MapKey),
+    /// Of assertions.
+    Finding,
 }
 
 /// What tells kernels of tile programs apart.
@@ -119,17 +127,22 @@ pub struct Launch {
     pub functions: SmallVec<[(&'static str, u32); 2]>,
     /// The arguments: sizes, strides, addresses.
     pub words: Vec<u64>,
-    /// What the indices that it reads must be below, where it reads any.
-    pub bound: Option<Bound>,
+    /// What the data must be that it looks at, where it looks at any.
+    pub demand: Option<Demand>,
 }
 
-/// What indices must be below.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
-    /// The op that reads them.
-    pub op: &'static str,
-    /// The length of what they point into.
-    pub size: usize,
+/// What data must be; a kernel that finds others says so in the device's status.
+#[derive(Debug, Clone)]
+pub enum Demand {
+    /// Indices are below a length.
+    Below {
+        /// The op that reads them.
+        op: &'static str,
+        /// The length of what they point into.
+        size: usize,
+    },
+    /// A finding is 0; the call says what another means.
+    Nothing(Arc<HostCall>),
 }
 
 /// The launch of a program over a domain; nothing where there is nothing to do.
@@ -180,7 +193,12 @@ pub fn has_kernel(
     if attention::is(op) {
         return width(0).zip(width(2)).is_some_and(|widths| attention::fits(op, dtype, widths));
     }
-    rows::has(op, attrs, dtype) || index::has(op) || arg::has(op) || norm::is(op)
+    rows::has(op, attrs, dtype)
+        || index::has(op)
+        || arg::has(op)
+        || norm::is(op)
+        || maps::has(op, attrs)
+        || finding::has(op, attrs)
 }
 
 /// The launch of an op that has a kernel; nothing where there is nothing to do.
@@ -193,6 +211,8 @@ pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
         op if arg::has(op) => arg::launch(call),
         op if attention::is(op) => attention::launch(call),
         op if norm::is(op) => norm::launch(call),
+        op if maps::has(op, call.attrs) => maps::launch(call),
+        op if finding::has(op, call.attrs) => finding::launch(call),
         _ => rows::launch(call),
     }
 }
@@ -224,6 +244,8 @@ impl KernelKey {
             KernelKey::Norm(key) => norm::text(key),
             KernelKey::Gather(key) => index::gather_text(key),
             KernelKey::Put(key) => index::put_text(key),
+            KernelKey::Map(key) => maps::text(key),
+            KernelKey::Finding => finding::text(),
         }
     }
 
@@ -255,6 +277,8 @@ impl fmt::Display for KernelKey {
             KernelKey::Norm(key) => key.fmt(f),
             KernelKey::Gather(_) => f.write_str("gather"),
             KernelKey::Put(key) => write!(f, "put {}", key.name()),
+            KernelKey::Map(_) => f.write_str("map"),
+            KernelKey::Finding => f.write_str("finding"),
         }
     }
 }

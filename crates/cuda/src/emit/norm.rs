@@ -185,7 +185,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
             ("store", tiles),
         ]),
     };
-    Ok(Some(Launch { key: KernelKey::Norm(key), functions, words, bound: None }))
+    Ok(Some(Launch { key: KernelKey::Norm(key), functions, words, demand: None }))
 }
 
 /// The text of a kernel.

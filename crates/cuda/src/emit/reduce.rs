@@ -155,7 +155,7 @@ pub fn launch(
     if passes == 2 {
         functions.push(("join", blocks(sharing.results, u64::from(THREADS) / JOIN)));
     }
-    Ok(Some(Launch { key: KernelKey::Tile(key), functions, words, bound: None }))
+    Ok(Some(Launch { key: KernelKey::Tile(key), functions, words, demand: None }))
 }
 
 /// How many neighbours of a row a thread takes by one access; operands that are read so become rows.

@@ -101,7 +101,7 @@ pub fn launch(
     words.extend(&outputs[..program.stores.len()]);
     let each = u64::from(THREADS) * vector as u64 * groups(&key);
     let functions = SmallVec::from_iter([("kernel", blocks(count, each))]);
-    Ok(Some(Launch { key: KernelKey::Tile(key), functions, words, bound: None }))
+    Ok(Some(Launch { key: KernelKey::Tile(key), functions, words, demand: None }))
 }
 
 /// Whether an operand is addressed by steps.

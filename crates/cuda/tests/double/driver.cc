@@ -1,6 +1,7 @@
 // A double of NVIDIA's driver and of NVRTC, for tests without a GPU: memory is the host's, kernels are compiled by the host's C++ compiler
-// and run when they are launched, with the threads of a block one after the other. What a call of it fails with is asked for by variables
-// of the environment:
+// and run when they are launched, with the threads of a block one after the other. The first stream runs at once. Others run when somebody
+// waits for them and no earlier, so what does not wait for a copy finds that it has not happened; and they refuse a copy that has not
+// waited for all that the first stream was given. What a call of it fails with is asked for by variables of the environment:
 //
 //   DOUBLE_VERSION   the driver's version: 13000
 //   DOUBLE_DEVICES   how many GPUs it lists: 1
@@ -12,24 +13,29 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace {
 
-enum Result { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, ILLEGAL_ADDRESS = 700 };
+enum Result { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_READY = 600, ILLEGAL_ADDRESS = 700 };
 
 const size_t PAGE = 2 << 20;
 
 std::recursive_mutex lock;
 std::map<std::string, long> counts;
 std::map<size_t, size_t> blocks;
+std::set<void*> pinned;
 size_t taken;
 long launches;
 bool broken;
@@ -51,6 +57,7 @@ struct Writer {
     const std::string to = setting("DOUBLE_LOG", "");
     if (to.empty()) return;
     std::ofstream file(to);
+    file << "pinned " << pinned.size() << "\n";
     for (auto& count : counts) file << count.first << " " << count.second << "\n";
   }
 } writer;
@@ -74,6 +81,45 @@ struct Function {
 struct Program {
   std::string text, binary;
 };
+
+// What is launched on the first stream is counted; what is launched on another waits there.
+struct Stream {
+  bool late = false;
+  long launched = 0, ran = 0;
+  // How much of the first stream it runs behind.
+  long behind = 0;
+  std::deque<std::function<void()>> waiting;
+
+  void run(long last) {
+    for (; ran < last && !waiting.empty(); ran++) {
+      waiting.front()();
+      waiting.pop_front();
+    }
+  }
+};
+
+// A place in a stream.
+struct Event {
+  Stream* of = nullptr;
+  long at = 0;
+};
+
+std::vector<Stream*> streams;
+
+// Work of a stream, which happens now or when it is waited for.
+Result enqueue(Stream* stream, std::function<void()> work) {
+  stream->launched++;
+  if (!stream->late) {
+    work();
+    return SUCCESS;
+  }
+  if (stream->behind < streams[0]->launched) {
+    fprintf(stderr, "a copy that is not behind what was launched before it\n");
+    return INVALID_VALUE;
+  }
+  stream->waiting.push_back(work);
+  return SUCCESS;
+}
 
 }  // namespace
 
@@ -117,14 +163,27 @@ Result cuDevicePrimaryCtxRetain(void** context, int) {
 Result cuCtxSetCurrent(void*) { counts[__func__]++; return SUCCESS; }
 Result cuCtxGetDevice(int* device) { CALLED *device = 0; return SUCCESS; }
 Result cuDeviceGetPCIBusId(char* id, int len, int) { CALLED snprintf(id, (size_t)len, "0000:00:00.0"); return SUCCESS; }
-Result cuStreamCreate(void** stream, unsigned) { CALLED *stream = new char; return SUCCESS; }
-Result cuEventCreate(void** event, unsigned) { CALLED *event = new char; return SUCCESS; }
-Result cuEventRecord(void*, void*) { CALLED return SUCCESS; }
-Result cuStreamWaitEvent(void*, void*, unsigned) { CALLED return SUCCESS; }
-Result cuEventSynchronize(void*) { CALLED return SUCCESS; }
+Result cuStreamCreate(Stream** stream, unsigned) {
+  CALLED
+  *stream = new Stream();
+  (*stream)->late = !streams.empty();
+  streams.push_back(*stream);
+  return SUCCESS;
+}
+Result cuEventCreate(Event** event, unsigned) { CALLED *event = new Event(); return SUCCESS; }
+Result cuEventRecord(Event* event, Stream* stream) { CALLED *event = {stream, stream->launched}; return SUCCESS; }
+Result cuStreamWaitEvent(Stream* stream, Event* event, unsigned) {
+  CALLED
+  if (!event->of) return SUCCESS;
+  event->of->run(event->at);
+  if (event->of == streams[0]) stream->behind = std::max(stream->behind, event->at);
+  return SUCCESS;
+}
+Result cuEventQuery(Event* event) { CALLED return !event->of || !event->of->late || event->of->ran >= event->at ? SUCCESS : NOT_READY; }
+Result cuEventSynchronize(Event* event) { CALLED if (event->of) event->of->run(event->at); return SUCCESS; }
+Result cuStreamSynchronize(Stream* stream) { CALLED stream->run(stream->launched); return SUCCESS; }
 Result cuEventElapsedTime_v2(float* milliseconds, void*, void*) { CALLED *milliseconds = 0.5f; return SUCCESS; }
-Result cuEventDestroy_v2(void* event) { CALLED delete (char*)event; return SUCCESS; }
-Result cuStreamSynchronize(void*) { CALLED return SUCCESS; }
+Result cuEventDestroy_v2(Event* event) { CALLED delete event; return SUCCESS; }
 
 Result cuMemAlloc_v2(size_t* address, size_t len) {
   CALLED
@@ -141,6 +200,7 @@ Result cuMemFree_v2(size_t address) {
   CALLED
   auto found = blocks.find(address);
   if (found == blocks.end()) return INVALID_VALUE;
+  for (Stream* stream : streams) stream->run(stream->launched);
   taken -= found->second;
   blocks.erase(found);
   free((void*)address);
@@ -156,13 +216,25 @@ Result cuMemHostAlloc(void** address, size_t len, unsigned) {
   CALLED
   return posix_memalign(address, 4096, len) ? OUT_OF_MEMORY : SUCCESS;
 }
-Result cuMemHostRegister_v2(void*, size_t, unsigned) { CALLED return SUCCESS; }
-Result cuMemHostUnregister(void*) { CALLED return SUCCESS; }
+Result cuMemHostRegister_v2(void* at, size_t, unsigned) { CALLED return pinned.insert(at).second ? SUCCESS : INVALID_VALUE; }
+Result cuMemHostUnregister(void* at) { CALLED return pinned.erase(at) ? SUCCESS : INVALID_VALUE; }
 Result cuMemFreeHost(void* address) { CALLED free(address); return SUCCESS; }
-Result cuMemcpyHtoDAsync_v2(size_t to, const void* from, size_t len, void*) { CALLED memcpy((void*)to, from, len); return SUCCESS; }
-Result cuMemcpyDtoHAsync_v2(void* to, size_t from, size_t len, void*) { CALLED memcpy(to, (void*)from, len); return SUCCESS; }
-Result cuMemcpyDtoDAsync_v2(size_t to, size_t from, size_t len, void*) { CALLED memmove((void*)to, (void*)from, len); return SUCCESS; }
-Result cuMemsetD8Async(size_t at, unsigned char byte, size_t len, void*) { CALLED memset((void*)at, byte, len); return SUCCESS; }
+Result cuMemcpyHtoDAsync_v2(size_t to, const void* from, size_t len, Stream* stream) {
+  CALLED
+  return enqueue(stream, [=] { memcpy((void*)to, from, len); });
+}
+Result cuMemcpyDtoHAsync_v2(void* to, size_t from, size_t len, Stream* stream) {
+  CALLED
+  return enqueue(stream, [=] { memcpy(to, (void*)from, len); });
+}
+Result cuMemcpyDtoDAsync_v2(size_t to, size_t from, size_t len, Stream* stream) {
+  CALLED
+  return enqueue(stream, [=] { memmove((void*)to, (void*)from, len); });
+}
+Result cuMemsetD8Async(size_t at, unsigned char byte, size_t len, Stream* stream) {
+  CALLED
+  return enqueue(stream, [=] { memset((void*)at, byte, len); });
+}
 
 // A module is the name of a library of the host.
 Result cuModuleLoadData(void** module, const void* image) {
@@ -191,8 +263,9 @@ Result cuModuleGetFunction(void** function, void* module, const char* name) {
   *function = made;
   return SUCCESS;
 }
-Result cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, void*, void** arguments, void**) {
+Result cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, Stream* stream, void** arguments, void**) {
   CALLED
+  stream->launched++;
   if (++launches == number("DOUBLE_FAIL", 0)) {
     // The launch itself succeeds: who waits is told.
     broken = true;

@@ -1,15 +1,18 @@
 //! Ops that go through rows, or read and put them where indices say: every one that has a kernel, over its own samples and over rows of all
 //! lengths, in all layouts, in place; and with an index out of range.
 
+use std::sync::Arc;
+
 use tonnage_core::lent::{Data, In, Out};
 use tonnage_core::row::{Call, Lower, Mem, OpDef, Sample};
-use tonnage_core::{Attrs, DType, ErrorKind, Layout, Scalar, Shape, TensorType};
+use tonnage_core::{Attrs, DType, ErrorKind, HostCall, Layout, Scalar, Shape, TensorType};
 use tonnage_cpu::kernel::Kernel;
 use tonnage_cpu::kernel_of;
 use tonnage_cpu::workers::Alone;
 use tonnage_cuda::driver::Status;
 use tonnage_cuda::emit::{self, Launch, OpCall, Operand};
 use tonnage_ops::TABLE;
+use tonnage_ops::host::assertion::ASSERTION;
 use tonnage_ops::index::rows::axis;
 
 use crate::Trial;
@@ -271,8 +274,53 @@ fn of_width(attrs: &Attrs, width: usize) -> Attrs {
     }
 }
 
+/// An assertion of one finding, in the middle of other numbers.
+struct FindingCase {
+    numbers: Buffer,
+    found: i64,
+}
+
+/// What a finding is of.
+const OF: i64 = 1000;
+
+impl FindingCase {
+    fn new(found: i64) -> FindingCase {
+        let mut numbers = Buffer::new(4 * size_of::<i64>());
+        for (to, number) in numbers.bytes_mut().chunks_mut(size_of::<i64>()).zip([7, found, OF, 7])
+        {
+            to.copy_from_slice(&number.to_le_bytes());
+        }
+        FindingCase { numbers, found }
+    }
+}
+
+impl Trial for FindingCase {
+    fn launch(&self) -> Option<Launch> {
+        let call = HostCall::of_finding("looks", |_, _| ErrorKind::Interrupted.into());
+        let call = Arc::new(call);
+        let attrs = Attrs::Host { call, results: Vec::new() };
+        let address = self.numbers.bytes().as_ptr().expose_provenance() as u64;
+        let lies = [1, 2].map(|offset| Layout { offset, ..Layout::contiguous(&[][..]) });
+        let operands = lies.each_ref().map(|lies| (Operand::Memory(address, lies), DType::I64));
+        let op = &ASSERTION;
+        assert!(emit::has_kernel(op, &attrs, DType::I64, |_| None));
+        let (sizes, made, outputs, scratch) = (&[][..], &[][..], &[][..], None);
+        let call = OpCall { op, attrs: &attrs, operands: &operands, sizes, made, outputs, scratch };
+        emit::launch_op(&call).unwrap()
+    }
+
+    fn check(&self, status: &Status) -> Result<(), String> {
+        let said = (status.launch > 0).then_some((status.index, status.position as i64));
+        let wanted = (self.found != 0).then_some((self.found, OF));
+        (said == wanted).then_some(()).ok_or_else(|| format!("a finding: {said:?}, not {wanted:?}"))
+    }
+}
+
 /// All cases.
 pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
+    for found in [0, 3, -1, (2 << 31) + 1] {
+        all.push(Box::new(FindingCase::new(found)));
+    }
     for op in TABLE {
         if !matches!(op.lower, Lower::Kernel) {
             continue;

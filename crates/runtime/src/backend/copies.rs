@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::{ErrorKind, Result};
 
+use super::Backend;
 use crate::buffer::Buffer;
 use crate::context::host_ledger;
 use crate::ledger::Owner;
 
-/// Host memory that copies go to and come from. Every copy that has not run holds it.
+/// Host memory that copies go to and come from, pinned where the device can. Every copy that has not run holds it.
 #[derive(Clone)]
 pub struct HostBlock(Arc<Mutex<Buffer>>);
 
@@ -30,12 +31,19 @@ pub struct HostPart {
 pub struct CopyTicket(pub u64);
 
 impl HostBlock {
-    /// So many bytes of host memory.
+    /// So many bytes of host memory for copies of a device.
     ///
     /// # Errors
     /// Where the host has no memory for them.
-    pub fn obtain(bytes: Bytes, owner: Owner) -> Result<HostBlock> {
-        Ok(HostBlock(Arc::new(Mutex::new(Buffer::obtain(&host_ledger(), bytes, owner)?))))
+    pub fn obtain(backend: &dyn Backend, bytes: Bytes, owner: Owner) -> Result<HostBlock> {
+        let mut buffer = Buffer::obtain(&host_ledger(), bytes, owner)?;
+        buffer.pin(backend);
+        Ok(HostBlock(Arc::new(Mutex::new(buffer))))
+    }
+
+    /// Whether no copy, and nobody else, holds it.
+    pub fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 
     /// Those bytes of it.

@@ -13,7 +13,7 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, DType, Device, ErrorKind};
 use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::direct::{self, DirectKernels, DirectKey};
-use tonnage_cuda::driver::Gpu;
+use tonnage_cuda::driver::{CopyWay, Gpu, HostMemory, Pin};
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::product::Product;
 use tonnage_cuda::slots::Slots;
@@ -24,11 +24,11 @@ use tonnage_plan::{SharedTarget, Target as _};
 
 use super::host_step::{host_step, host_tile};
 use super::{
-    Backend, CPU, DeviceMoment, DirectLaunch, KernelLaunch, ReadSource, RowsToFile, TileLaunch,
-    TileToFile,
+    Backend, CPU, CopyTicket, DeviceMoment, DirectLaunch, HostPart, KernelLaunch, ReadSource,
+    RowsToFile, TileLaunch, TileToFile,
 };
 use crate::lend::{Region, RegionMut, Regions};
-use crate::system::{Memory, cache_folder, process_name};
+use crate::system::{HostPin, Memory, cache_folder, process_name};
 
 /// The device.
 #[derive(Debug)]
@@ -357,8 +357,32 @@ impl Backend for Cuda {
         self.gpu.moment()
     }
 
+    fn pin(&self, bytes: &mut [u8]) -> Option<Box<dyn HostPin>> {
+        self.gpu.pin(bytes).map(|pin| Box::new(pin) as Box<dyn HostPin>)
+    }
+
+    fn begin_copy_out(&self, from: Region<'_>, to: HostPart) -> Result<CopyTicket> {
+        self.gpu.begin_copy(from.address(), Arc::new(to), CopyWay::Out).map(CopyTicket)
+    }
+
+    fn begin_copy_in(&self, from: HostPart, to: RegionMut<'_>) -> Result<CopyTicket> {
+        self.gpu.begin_copy(to.address(), Arc::new(from), CopyWay::In).map(CopyTicket)
+    }
+
+    fn await_copy(&self, copy: CopyTicket) -> Result<()> {
+        self.gpu.await_copy(copy.0)
+    }
+
     fn wait(&self) -> Result<()> {
         self.gpu.wait()
+    }
+}
+
+impl HostPin for Pin {}
+
+impl HostMemory for HostPart {
+    fn range(&self) -> Result<(usize, usize)> {
+        self.with_bytes(|bytes| Ok((bytes.as_mut_ptr().expose_provenance(), bytes.len())))
     }
 }
 

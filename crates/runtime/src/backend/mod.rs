@@ -29,6 +29,7 @@ use tonnage_plan::{FileValuePlan, SharedTarget, TileRead, TileRun};
 use crate::interrupt::Stop;
 use crate::lend::{ByteRange, Region, RegionMut, Regions};
 use crate::spill::FileValue;
+use crate::system::HostPin;
 
 pub use copies::{CopyTicket, HostBlock, HostPart};
 pub use cpu::CPU;
@@ -111,6 +112,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
 
     /// Copies bytes of the host to a region.
     fn write(&self, from: &[u8], to: RegionMut<'_>) -> Result<()>;
+
+    /// Pins host memory until that is dropped, which is before the memory is; nothing on a device that copies as fast without.
+    fn pin(&self, _bytes: &mut [u8]) -> Option<Box<dyn HostPin>> {
+        None
+    }
 
     /// Begins to copy a region to host memory, in the lane of copies: behind what was launched before, beside what is launched next.
     /// Nobody may write the region before the copy is awaited. A device without such a lane copies at once.

@@ -132,7 +132,8 @@ pub fn execute_with(
         (false, _) => Some(SpillPlace::File(SpillFile::create(plan.disk)?)),
         (true, false) => {
             let own = owner(Mark { kind: Kind::Staging, ..mark }, "spilled");
-            Some(SpillPlace::Host(Box::new(HostSpill::obtain(plan.host_spill, own)?)))
+            let spill = HostSpill::obtain(ledger.backend(), plan.host_spill, own)?;
+            Some(SpillPlace::Host(Box::new(spill)))
         }
     };
     let file_values = FileValues::reserve(plan)?;

@@ -48,8 +48,8 @@ impl<'a> HostSpill<'a> {
     ///
     /// # Errors
     /// Where the host has no memory for them.
-    pub fn obtain(bytes: Bytes, owner: Owner) -> Result<HostSpill<'a>> {
-        let block = HostBlock::obtain(bytes, owner)?;
+    pub fn obtain(backend: &dyn Backend, bytes: Bytes, owner: Owner) -> Result<HostSpill<'a>> {
+        let block = HostBlock::obtain(backend, bytes, owner)?;
         Ok(HostSpill { block, begun: HashMap::new(), written: Bytes::ZERO })
     }
 

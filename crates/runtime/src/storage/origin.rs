@@ -35,6 +35,9 @@ impl StorageOrigin {
 /// The bytes of a device's buffer in host memory, for the same owner.
 pub(super) fn to_host(buffer: &Buffer, owner: &Owner) -> Result<Buffer> {
     let mut host = Buffer::obtain(&host_ledger(), Bytes::of(buffer.len()), owner.clone())?;
+    if let Some(ledger) = buffer.ledger() {
+        host.pin(ledger.backend());
+    }
     buffer.copy_out(0, host.bytes_mut()?)?;
     Ok(host)
 }

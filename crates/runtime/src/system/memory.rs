@@ -5,6 +5,9 @@ use std::num::NonZero;
 
 use tonnage_core::{Bytes, Device, Error, Result};
 
+/// Keeps pages of the host where they are, for a device to copy at full speed. Dropping it lets go of them.
+pub trait HostPin: fmt::Debug + Send + Sync {}
+
 /// The memory of a device. Addresses mean something to the device alone.
 ///
 /// What is asked of it happens after all that was launched before: a copy sees what kernels wrote, and bytes that are released may

@@ -38,7 +38,7 @@ pub(crate) use files::{reserve, write_at};
 pub use folders::cache_folder;
 #[cfg(unix)]
 pub use mapping::Mapping;
-pub use memory::Memory;
+pub use memory::{HostPin, Memory};
 pub use stack::is_stack_low;
 
 /// How large blocks are got.
@@ -83,12 +83,22 @@ enum Hold {
     /// Mapped pages.
     #[cfg(unix)]
     Mapped,
+    /// Mapped pages that a device copies at full speed.
+    #[cfg(unix)]
+    Pinned { _pin: Box<Pin> },
     /// A range of a block that can only go back whole, which it does with its last part.
     Part { _whole: Arc<MemoryBlock> },
     /// A device's.
     Device(Arc<DeviceMemory>),
     /// A range of a device's block, which goes back whole.
     DevicePart { whole: Arc<MemoryBlock> },
+}
+
+/// What keeps pages where they are, behind a pointer of one word, as above.
+#[cfg(unix)]
+#[derive(Debug)]
+struct Pin {
+    _of: Box<dyn HostPin>,
 }
 
 // SAFETY: a block owns its bytes alone, as a boxed slice would.
@@ -153,7 +163,7 @@ impl MemoryBlock {
             Hold::DevicePart { whole } => whole.memory(),
             Hold::Nothing | Hold::Heap | Hold::Part { .. } => None,
             #[cfg(unix)]
-            Hold::Mapped => None,
+            Hold::Mapped | Hold::Pinned { .. } => None,
         }
     }
 
@@ -161,6 +171,28 @@ impl MemoryBlock {
     #[inline]
     pub(crate) fn is_host(&self) -> bool {
         !matches!(self.hold, Hold::Device(_) | Hold::DevicePart { .. })
+    }
+
+    /// Whether a device copies its bytes at full speed.
+    pub(crate) fn is_pinned(&self) -> bool {
+        match self.hold {
+            #[cfg(unix)]
+            Hold::Pinned { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Pins its pages, where it has pages of its own, until they go back to the system: whoever has them next copies at full speed too.
+    /// What is refused is copied all the same, by way of the driver's memory.
+    pub(crate) fn pin(&mut self, pin: impl FnOnce(&mut [u8]) -> Option<Box<dyn HostPin>>) {
+        #[cfg(unix)]
+        if matches!(self.hold, Hold::Mapped)
+            && let Some(pinned) = self.bytes_mut().and_then(pin)
+        {
+            self.hold = Hold::Pinned { _pin: Box::new(Pin { _of: pinned }) };
+        }
+        #[cfg(not(unix))]
+        let _ = pin;
     }
 
     /// True where the bytes go back to the system only with those of its neighbours.
@@ -195,7 +227,7 @@ impl MemoryBlock {
         let (ptr, len) = (self.ptr, self.len);
         // An address, not a pointer that is followed: of a device's memory there is none. It is not 0, since the block's is not.
         let tail = NonNull::new(ptr.as_ptr().wrapping_add(at)).unwrap_or(ptr);
-        let holds = match mem::replace(&mut self.hold, Hold::Nothing) {
+        let holds = match mem::replace(&mut self.hold, Hold::Nothing).without_pin() {
             #[cfg(unix)]
             Hold::Mapped if unix::page_by_page() && at.is_multiple_of(PAGE as usize) => {
                 (Hold::Mapped, Hold::Mapped)
@@ -222,6 +254,17 @@ impl MemoryBlock {
     }
 }
 
+impl Hold {
+    /// The same, of pages that nobody pins.
+    fn without_pin(self) -> Hold {
+        match self {
+            #[cfg(unix)]
+            Hold::Pinned { .. } => Hold::Mapped,
+            other => other,
+        }
+    }
+}
+
 impl Drop for MemoryBlock {
     #[inline]
     fn drop(&mut self) {
@@ -234,6 +277,12 @@ impl Drop for MemoryBlock {
             // SAFETY: the block owns these pages; a cut happens at whole pages.
             #[cfg(unix)]
             Hold::Mapped => unsafe { unix::unmap(self.ptr, self.len) },
+            #[cfg(unix)]
+            Hold::Pinned { .. } => {
+                self.hold = mem::replace(&mut self.hold, Hold::Nothing).without_pin();
+                // SAFETY: as above; nobody pins them any more.
+                unsafe { unix::unmap(self.ptr, self.len) }
+            }
         }
     }
 }

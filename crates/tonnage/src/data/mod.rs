@@ -2,6 +2,7 @@
 
 mod batch;
 mod count;
+mod device;
 mod feed;
 mod keep;
 mod merge;

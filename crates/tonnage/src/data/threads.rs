@@ -82,7 +82,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<Jo
 }
 
 /// Up to `n` ahead. The thread begins when the first one is asked for.
-fn ahead<T: Send + 'static>(elements: Elements<T>, n: usize) -> Elements<T> {
+pub(super) fn ahead<T: Send + 'static>(elements: Elements<T>, n: usize) -> Elements<T> {
     let mut waiting = Some(elements);
     let mut running = None;
     boxed(std::iter::from_fn(move || {

@@ -3,12 +3,15 @@
 //! A failed one is an error of the call like any other: variables are as they were, and nothing is leaked.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
+use tonnage_core::attrs::Attrs;
 use tonnage_core::error::bad_argument;
-use tonnage_core::{DType, Dim, Error, ErrorKind, Result, Scalar, Source};
+use tonnage_core::{DType, Dim, Error, ErrorKind, HostCall, Result, Scalar, Source};
 use tonnage_ops::host::assertion::ASSERTION;
 
 use super::{Lent, host};
+use crate::dispatch::{OpContext, TensorArg, apply};
 use crate::display::PrintOptions;
 use crate::ops::Elementwise;
 use crate::part::Axes;
@@ -218,16 +221,13 @@ impl Tensor {
         let size = self.size_tensor().map_err(|e| e.at(source))?;
         let name = name.to_string();
         let label = name.clone();
-        host(&ASSERTION, &[&counts, &size], &[], label, source, move |lent, _| {
-            let (found, of) = (lent[0].scalar::<i64>()?, short(&lent[1]));
+        let call = HostCall::of_finding(label, move |found, of| {
             let (nan, infinite) = (found / NAN_COUNT, found % NAN_COUNT);
-            match found {
-                0 => Ok(()),
-                _ => Err(failed(format!(
-                    "`{name}` has {nan} NaN and {infinite} infinite of {of} elements"
-                ))),
-            }
-        })?;
+            failed(format!("`{name}` has {nan} NaN and {infinite} infinite of {of} elements"))
+        });
+        let attrs = Attrs::Host { call: Arc::new(call), results: Vec::new() };
+        let inputs = [&counts, &size].into_iter().map(TensorArg::Borrowed).collect();
+        apply(&ASSERTION, inputs, attrs, OpContext::at(source))?;
         Ok(())
     }
 }

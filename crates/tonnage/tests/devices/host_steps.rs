@@ -87,7 +87,7 @@ fn a_copy_runs_when_it_is_awaited_and_no_earlier() {
     let (sim, owner) = (context.sim(), || Owner::new(Kind::Staging, "test"));
     let ledger = context.ledger(device::Device::SIM).unwrap();
     let mut bytes = Buffer::obtain(ledger, Bytes::new(64), owner()).unwrap();
-    let host = HostBlock::obtain(Bytes::new(64), owner()).unwrap();
+    let host = HostBlock::obtain(sim, Bytes::new(64), owner()).unwrap();
     let seen = || host.part(0, 1).with_bytes(|bytes| Ok(bytes[0])).unwrap();
     let mut lender = Lender::new(sim);
     let base = lender.add(&mut bytes);

@@ -8,6 +8,7 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
+mod batches;
 #[path = "../common/mod.rs"]
 mod common;
 mod every_op;

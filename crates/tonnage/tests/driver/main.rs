@@ -136,6 +136,47 @@ fn an_index_out_of_range_is_caught_and_the_update_does_not_happen() {
 }
 
 #[test]
+fn a_loss_that_is_not_finite_is_caught_on_the_device_and_the_update_does_not_happen() {
+    let Some(doubles) = Doubles::new("loss") else { return };
+    let said = doubles.run("loss", &[]);
+    let caught = "caught: assertion failed: `the loss` has 1 NaN and 0 infinite of 1 elements";
+    assert!(said.contains(caught), "{said}");
+    assert!(said.contains("before: 1 1\nafter: 2 2\n"), "{said}");
+    let eagerly = "eagerly: assertion failed: `x` has 1 NaN and 1 infinite of 3 elements";
+    assert!(said.contains(eagerly) && said.contains("went on: 3 3"), "{said}");
+}
+
+#[test]
+fn what_a_budget_spills_is_copied_in_a_lane_of_its_own_to_memory_that_is_pinned() {
+    let Some(doubles) = Doubles::new("spill") else { return };
+    let log = doubles.folder.join("calls");
+    let said = doubles.run("spill", &[("DOUBLE_LOG", log.to_str().unwrap())]);
+    // The double copies when a copy is awaited and no earlier: one that was forgotten would change a bit.
+    assert!(said.contains("the same: true") && !said.contains("the same: false"), "{said}");
+    let calls = std::fs::read_to_string(log).unwrap();
+    let count = |name: &str| {
+        let found =
+            calls.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok());
+        found.unwrap_or(0)
+    };
+    let (pinned, budgets) = (count("cuMemHostRegister_v2 "), said.matches("the same").count());
+    assert!(pinned > 0 && count("cuStreamWaitEvent ") > 0, "{calls}");
+    // Of three calls the last has the memory of the one before, pinned as it is.
+    assert!(pinned as usize <= 2 * budgets, "{calls}");
+    assert_eq!(pinned, count("cuMemHostUnregister ") + count("pinned "), "{calls}");
+}
+
+#[test]
+fn what_leaves_a_device_under_a_limit_waits_in_host_memory_that_is_pinned() {
+    let Some(doubles) = Doubles::new("evict") else { return };
+    let log = doubles.folder.join("calls");
+    let said = doubles.run("evict", &[("DOUBLE_LOG", log.to_str().unwrap())]);
+    assert!(said.contains("20.00 MiB away, the same: true"), "{said}");
+    let calls = std::fs::read_to_string(log).unwrap();
+    assert!(calls.contains("cuMemHostRegister_v2 "), "{calls}");
+}
+
+#[test]
 fn a_kernel_that_fails_loses_the_device_and_nothing_else() {
     let Some(doubles) = Doubles::new("fails") else { return };
     let said = doubles.run("fails", &[("DOUBLE_FAIL", "20")]);

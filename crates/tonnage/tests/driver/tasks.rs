@@ -4,7 +4,8 @@ use std::path::Path;
 
 use tonnage::io::{read_npy, save_npy};
 use tonnage::{
-    DType, Result, Tensor, Variable, device, fori_loop, full, function, memory, ones, tensor,
+    Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, device, fori_loop, full,
+    function, memory, ones, tensor,
 };
 
 pub fn run(task: &str, folder: &Path) -> Result<()> {
@@ -12,6 +13,9 @@ pub fn run(task: &str, folder: &Path) -> Result<()> {
         "open" => open(),
         "room" => room(),
         "index" => index(),
+        "loss" => loss(),
+        "spill" => spill(),
+        "evict" => evict(),
         "fails" => fails(folder),
         "train" => train(folder, 0, 1000),
         "go on" => go_on(folder),
@@ -57,6 +61,98 @@ fn index() -> Result<()> {
     println!("before: {}", numbers(&table.read()?)?);
     add.call((tensor([0i32, 2])?, by))?;
     println!("after: {}", numbers(&table.read()?)?);
+    Ok(())
+}
+
+/// A loss that is not finite, in a function and eagerly.
+fn loss() -> Result<()> {
+    let _scope = device::scope("cuda:0")?;
+    let count = Variable::new("count", ones([2])?)?;
+    let step = function({
+        let count = count.clone();
+        move |x: Tensor| -> Result<Tensor> {
+            let loss = (&x * 2.0)?.sum_all()?;
+            loss.check_finite("the loss")?;
+            count.assign(&(count.read()? + 1.0)?)?;
+            Ok(loss)
+        }
+    });
+    println!("caught: {}", step.call(tensor([1.0f32, f32::NAN])?).unwrap_err());
+    println!("before: {}", numbers(&count.read()?)?);
+    step.call(tensor([1.0f32, 2.0])?)?;
+    println!("after: {}", numbers(&count.read()?)?);
+    let x = tensor([f32::INFINITY, f32::NAN, 1.0])?;
+    println!("eagerly: {}", x.check_finite("x").unwrap_err());
+    println!("went on: {}", numbers(&(&count.read()? + 1.0)?)?);
+    Ok(())
+}
+
+/// Steps of training whose values wait in host memory: the bits of those that keep them.
+fn spill() -> Result<()> {
+    let _scope = device::scope("cuda:0")?;
+    let x = full(0.01, DType::F32, [256, 64])?;
+    let x = (&x + &x)?;
+    let run = |budget: Option<Bytes>| -> Result<(Vec<Vec<f32>>, Bytes, Vec<Bytes>)> {
+        let held = (0..6).map(|i| {
+            Variable::new(&format!("w{i}"), full(0.01 * f64::from(i + 1), DType::F32, [64, 64])?)
+        });
+        let held = held.collect::<Result<Vec<_>>>()?;
+        let step = function({
+            let held = held.clone();
+            move |x: Tensor| -> Result<Tensor> {
+                let mut tape = GradientTape::new();
+                let mut h = x;
+                for w in &held {
+                    h = h.matmul(&w.read()?)?.tanh()?;
+                }
+                let loss = h.square()?.sum_all()?;
+                for (w, gradient) in held.iter().zip(tape.gradient(&loss, &held)?) {
+                    w.assign_sub(&(gradient.tensor()? * 0.1)?)?;
+                }
+                Ok(loss)
+            }
+        })
+        .exact()
+        .budget(budget.unwrap_or(Bytes::mib(1 << 10)))?;
+        let prices = step.prices(&x)?;
+        let spills = prices.iter().filter(|price| !price.fitted.spilled.is_zero());
+        let budgets = spills.map(|price| price.peak).collect();
+        let mut spilled = Bytes::ZERO;
+        for _ in 0..3 {
+            let plan = step.plan(&x)?;
+            let host = memory::info("cpu:0")?.in_use;
+            memory::reset_peak("cpu:0")?;
+            step.call(x.clone())?;
+            assert_eq!(memory::info("cpu:0")?.peak - host, plan.host_bytes());
+            let measured = step.last_run().unwrap().measured;
+            assert_eq!((measured.used, measured.obtained), (plan.peak(), plan.obtains()));
+            spilled = measured.spilled;
+        }
+        let values = held.iter().map(|w| w.read()?.to_vec()).collect::<Result<_>>()?;
+        Ok((values, spilled, budgets))
+    };
+    let (kept, nothing, budgets) = run(None)?;
+    assert!(nothing.is_zero());
+    for budget in budgets {
+        let (waited, spilled, _) = run(Some(budget))?;
+        println!("spilled {spilled}, the same: {}", waited == kept);
+    }
+    Ok(())
+}
+
+/// More tensors than a limit has room for: they come back as they were.
+fn evict() -> Result<()> {
+    let _scope = device::scope("cuda:0")?;
+    let sizes = [1 << 20];
+    let held = (0..8).map(|i| tensor(vec![2.0 * i as f32; sizes[0]])?.to("cuda:0"));
+    memory::set_limit("cuda:0", Some(Bytes::mib(12)))?;
+    let held: Vec<Tensor> = held.collect::<Result<_>>()?;
+    let away = memory::info("cuda:0")?.away;
+    let mut same = true;
+    for (i, one) in held.iter().enumerate() {
+        same &= one.to_vec::<f32>()? == vec![2.0 * i as f32; sizes[0]];
+    }
+    println!("{away} away, the same: {same}");
     Ok(())
 }
 

@@ -132,7 +132,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
             ("of_keys", grid(tiles_of_keys)),
         ]),
     };
-    Ok(Some(Launch { key: KernelKey::Attention(key), functions, words, bound: None }))
+    Ok(Some(Launch { key: KernelKey::Attention(key), functions, words, demand: None }))
 }
 
 /// Whether rows of 16-bit floats lie at multiples of 16 bytes, and may be read so.

@@ -8,7 +8,7 @@ use tonnage_core::error::Result;
 
 use super::super::walk::{Walk, offset};
 use super::super::{THREADS, blocks, c_type};
-use super::{Bound, KernelKey, Launch, OpCall, bad, memory, moved_type, part};
+use super::{Demand, KernelKey, Launch, OpCall, bad, memory, moved_type, part};
 
 /// Bytes of the widest access.
 const ACCESS: usize = 16;
@@ -78,7 +78,7 @@ pub fn launch(call: &OpCall, axis: usize) -> Result<Option<Launch>> {
         key: KernelKey::Gather(key),
         functions: SmallVec::from_iter([function]),
         words,
-        bound: Some(Bound { op: call.op.name, size }),
+        demand: Some(Demand::Below { op: call.op.name, size }),
     }))
 }
 

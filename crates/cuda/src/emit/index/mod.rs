@@ -19,7 +19,7 @@ use tonnage_core::{Bytes, DType, TensorType};
 use tonnage_ops::OpId;
 use tonnage_ops::index::rows::axis;
 
-use super::{Bound, KernelKey, Launch, OpCall, Operand, bad};
+use super::{Demand, KernelKey, Launch, OpCall, Operand, bad};
 use claim::Claim;
 pub use gather::{GatherKey, text as gather_text};
 pub use put::{PutKey, text as put_text};

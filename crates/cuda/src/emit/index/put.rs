@@ -13,7 +13,7 @@ use super::super::walk::{Walk, offset};
 use super::super::{THREADS, blocks, c_type};
 use super::claim::{self, Claim};
 use super::order::{self, Order};
-use super::{Bound, KernelKey, Launch, OpCall, Operand, Put, bad, memory, moved_type, part};
+use super::{Demand, KernelKey, Launch, OpCall, Operand, Put, bad, memory, moved_type, part};
 
 /// What tells these kernels apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -132,8 +132,8 @@ pub fn launch(call: &OpCall, how: Put) -> Result<Option<Launch>> {
     along.words(1, &mut words);
     walks.iter().for_each(|walk| walk.words(1, &mut words));
     table_walk.words(1, &mut words);
-    let bound = Bound { op: call.op.name, size: size as usize };
-    Ok(Some(Launch { key: KernelKey::Put(key), functions, words, bound: Some(bound) }))
+    let demand = Some(Demand::Below { op: call.op.name, size: size as usize });
+    Ok(Some(Launch { key: KernelKey::Put(key), functions, words, demand }))
 }
 
 /// What all indices of a dtype are below, as far as they are positions.

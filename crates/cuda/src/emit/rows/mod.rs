@@ -18,7 +18,7 @@ use tonnage_ops::TABLE;
 
 use super::axes::{Axes, contiguous};
 use super::operand::{load, stored};
-use super::{Bound, KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{Demand, KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
 use columns::Parts;
 use program::{Column, Pass, RowOperand, RowProgram};
 
@@ -169,8 +169,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         parts.functions(&mut functions);
     }
     let points = program.operands.iter().any(|operand| matches!(operand, RowOperand::Label(_)));
-    let bound = points.then_some(Bound { op: op.name, size: *width });
-    Ok(Some(Launch { key: KernelKey::Rows(key), functions, words, bound }))
+    let demand = points.then_some(Demand::Below { op: op.name, size: *width });
+    Ok(Some(Launch { key: KernelKey::Rows(key), functions, words, demand }))
 }
 
 /// Workspace of an op that has a row program: what rows keep for sums over them, and the parts of those.
