@@ -10,8 +10,8 @@
 #undef TN_BLOCKS
 #define TN_BLOCKS BLOCKS
 
-// What a query has for all of its weights: the logarithm of their sum, in powers of 2 where nothing is added to scores; what that lost; and
-// what is shared.
+// What a query has for all of its weights: the logarithm of their sum, with what that lost and in powers of 2 where nothing is added to
+// scores; what it lost; and what is shared.
 struct Numbers {
   f32 log, lost, shared;
 };
@@ -21,8 +21,8 @@ TN_FN Numbers numbers_of(const P& p, u32 b, u32 h, int query, int queries) {
   const f32 log = number_of(p, 3, b, h, query);
   // A query that sees nothing has no weights: e to the power of minus infinity, not of NaN.
   const f32 given = log == -tn::Real<f32>::infinity() ? -log : log;
-  const f32 lost = MASK == 2 ? number_of(p, 4, b, h, query) : 0.0f;
-  return {MASK == 2 ? given : given * LOG2_E, lost, number_of(p, 5, b, h, query)};
+  const f32 lost = number_of(p, 4, b, h, query);
+  return {MASK == 2 ? given : tn::fma(given, LOG2_E, lost * LOG2_E), lost, number_of(p, 5, b, h, query)};
 }
 
 // The weight behind a mask: of a score, where the mask is added to it, and otherwise of the weight without it.

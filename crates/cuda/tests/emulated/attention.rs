@@ -212,11 +212,11 @@ impl Sizes {
                 }
             }
         }
-        let logs: Vec<f64> = lse.iter().map(|log| log.0).collect();
-        let lost: Vec<f64> = logs
-            .iter()
-            .map(|x| if x.is_finite() { x - f64::from(*x as f32) } else { 0.0 })
-            .collect();
+        // Of 16 bits and a rest: a gradient that leaves out what logarithms have lost is not near.
+        let log = |of: &(f64, f64)| half::bf16::from_f64(of.0).to_f64();
+        let logs: Vec<f64> = lse.iter().map(log).collect();
+        let rest = |x: &f64, log: &f64| if x.is_finite() { x - log } else { 0.0 };
+        let lost: Vec<f64> = lse.iter().zip(&logs).map(|((x, _), log)| rest(x, log)).collect();
         let per_query = [&logs, &lost, &shared].map(|all| of_numbers(all, &[b, h, t]));
         let again = |operand: &(Buffer, Layout, DType)| {
             let mut buffer = Buffer::new(operand.0.bytes().len());
