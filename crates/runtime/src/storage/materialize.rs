@@ -3,12 +3,14 @@
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use tonnage_core::recipe::Recipe;
-use tonnage_core::{Bytes, Result};
+use tonnage_core::{Bytes, Kind, Result};
 use tonnage_cpu::tile;
 use tonnage_cpu::workers::Workers;
+use tonnage_ops::tile::in_order;
 
 use crate::backend::{ReadSource, TileLaunch};
 use crate::buffer::Buffer;
+use crate::context::host_ledger;
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{ByteRange, Lender};
 use crate::pool::{op_stop, pool};
@@ -22,8 +24,13 @@ pub(super) fn bytes_of(recipe: &Recipe) -> Bytes {
 /// The bytes of a recipe.
 pub(crate) fn materialize(recipe: &Recipe, ledger: &Ledger, owner: Owner) -> Result<Buffer> {
     let (what, source) = (owner.what, owner.source);
+    let staging = Owner { kind: Kind::Staging, ..owner.clone() };
     let mut buffer = Buffer::obtain(ledger, recipe.ty().bytes(what)?, owner)?;
     let backend = ledger.backend();
+    let reads_file = recipe.sources.iter().any(|(generator, _)| generator.is_stored());
+    if !ledger.is_host() && reads_file && in_order(recipe) {
+        return in_pieces(recipe, ledger, staging, &mut buffer).map(|()| buffer);
+    }
     let mut lender = Lender::new(backend);
     lender.lend_for(Some(source));
     let base = lender.add(&mut buffer);
@@ -47,6 +54,24 @@ pub(crate) fn materialize(recipe: &Recipe, ledger: &Ledger, owner: Owner) -> Res
     backend.tile(&launch, lender.lend(&[], &[out])?)?;
     drop(lender);
     Ok(buffer)
+}
+
+/// What is in host memory at once of a file that a device reads.
+const PIECE: usize = 4 << 20;
+
+/// Brings a recipe that reads files to a device, a piece at a time.
+fn in_pieces(recipe: &Recipe, ledger: &Ledger, staging: Owner, to: &mut Buffer) -> Result<()> {
+    let size = recipe.dtype().size();
+    let count = to.len() / size;
+    let at_once = (PIECE / size).min(count);
+    let mut piece = Buffer::obtain(&host_ledger(), Bytes::of(at_once * size), staging)?;
+    piece.pin(ledger.backend());
+    for first in (0..count).step_by(at_once.max(1)) {
+        let piece = &mut piece.bytes_mut()?[..at_once.min(count - first) * size];
+        write_part(recipe, first, piece)?;
+        to.copy_in(first * size, piece)?;
+    }
+    Ok(())
 }
 
 /// Writes a recipe's elements one after the other.
