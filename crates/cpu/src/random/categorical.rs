@@ -7,8 +7,10 @@ use tonnage_core::{FromScalar, with_element};
 use super::draw::{Draw, read_key};
 use crate::kernel::{Kernel, KernelDef, no_scratch};
 use crate::parallel::{rows_at_once, strides};
+use crate::simd::float::exp;
+use crate::simd::{Isa, SimdKernel, level};
 use crate::strided::{self, Positions};
-use crate::workers::for_each_chunk;
+use crate::workers::{Workers, for_each_chunk};
 
 /// The kernel of [`RANDOM_CATEGORICAL`](tonnage_ops::random::categorical::RANDOM_CATEGORICAL).
 pub static RANDOM_CATEGORICAL: KernelDef =
@@ -30,33 +32,119 @@ fn kernel(k: &mut Kernel) -> Result<()> {
                 let row = chunk * at_once + i;
                 let start = starts.at(row) as isize;
                 let logit = |j: usize| data[(start + j as isize * step) as usize].to_scalar().to_f64();
-                let classes = || strides(k.workers, 0..n, 1).flatten();
-                let most = classes().map(logit).fold(f64::NEG_INFINITY, f64::max);
-                // Level with the largest also where both are infinite.
-                let weight = |j: usize| match logit(j) {
-                    x if x.is_nan() => 0.0,
-                    x if x == most => 1.0,
-                    x => (x - most).exp(),
-                };
-                let total: f64 = classes().map(weight).sum();
+                let Some(classes) = Classes::of(n, k.workers, &logit) else { return };
                 for (s, to) in out.iter_mut().enumerate() {
                     let number = (row * samples + s) as u64;
-                    let share = Draw::new(key, number).uniforms()[0] * total;
-                    let (mut sum, mut class) = (0.0, 0);
-                    for j in classes() {
-                        let more = weight(j);
-                        if more > 0.0 {
-                            class = j;
-                            sum += more;
-                        }
-                        if sum >= share {
-                            break;
-                        }
-                    }
-                    *to = class as i64;
+                    let share = Draw::new(key, number).uniforms()[0] * classes.total;
+                    *to = classes.at(share, &logit) as i64;
                 }
             }
         })?;
     });
     Ok(())
+}
+
+/// Parts of the classes: each is added up on its own, and they in order, so that a device can share them among threads.
+const PARTS: usize = 256;
+
+/// Logits whose weights are computed at once.
+const AT_ONCE: usize = 64;
+
+/// The weights of a row of classes.
+struct Classes {
+    n: usize,
+    /// Classes of a part.
+    each: usize,
+    /// The largest logit.
+    most: f64,
+    /// Of each part.
+    sums: [f64; PARTS],
+    total: f64,
+}
+
+impl Classes {
+    /// Those of `n` logits; nothing where the work is stopped.
+    fn of(n: usize, workers: &dyn Workers, logit: &dyn Fn(usize) -> f64) -> Option<Classes> {
+        let most = strides(workers, 0..n, 1).flatten().map(logit).fold(f64::NEG_INFINITY, f64::max);
+        let each = n.div_ceil(PARTS).max(1);
+        let (sums, total) = ([0.0; PARTS], 0.0);
+        let mut classes = Classes { n, each, most, sums, total };
+        for part in 0..n.div_ceil(each) {
+            if workers.is_stopped() {
+                return None;
+            }
+            let mut sum = 0.0;
+            classes.weights(part, logit, |_, weight| {
+                sum += weight;
+                false
+            });
+            classes.sums[part] = sum;
+        }
+        classes.total = classes.sums.iter().fold(0.0, |total, sum| total + sum);
+        Some(classes)
+    }
+
+    /// Gives the weights of a part's classes in order, until that is enough.
+    fn weights(
+        &self,
+        part: usize,
+        logit: &dyn Fn(usize) -> f64,
+        mut enough: impl FnMut(usize, f64) -> bool,
+    ) {
+        let end = ((part + 1) * self.each).min(self.n);
+        for first in (part * self.each..end).step_by(AT_ONCE) {
+            let mut weights = [0.0; AT_ONCE];
+            let count = AT_ONCE.min(end - first);
+            for (j, to) in weights[..count].iter_mut().enumerate() {
+                *to = logit(first + j);
+            }
+            level().run(Weights { of: &mut weights[..count], most: self.most });
+            for (j, weight) in weights[..count].iter().enumerate() {
+                if enough(first + j, *weight) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The class that a share of all weights falls to: the last one of any weight where rounding leaves it beyond all.
+    fn at(&self, share: f64, logit: &dyn Fn(usize) -> f64) -> usize {
+        let (mut found, mut before, mut sum) = (0, 0.0, 0.0);
+        for (part, own) in self.sums.iter().enumerate().filter(|(_, own)| **own > 0.0) {
+            (found, before) = (part, sum);
+            sum += own;
+            if sum >= share {
+                break;
+            }
+        }
+        let (mut class, mut sum) = (0, before);
+        self.weights(found, logit, |j, weight| {
+            if weight > 0.0 {
+                class = j;
+                sum += weight;
+            }
+            weight > 0.0 && sum >= share
+        });
+        class
+    }
+}
+
+/// Logits become weights.
+struct Weights<'a> {
+    of: &'a mut [f64],
+    most: f64,
+}
+
+impl SimdKernel for Weights<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Isa>(self) {
+        for x in self.of {
+            let weight = exp::<I, f64>(*x - self.most);
+            // Level with the largest also where both are infinite.
+            let weight = if *x == self.most { 1.0 } else { weight };
+            *x = if x.is_nan() { 0.0 } else { weight };
+        }
+    }
 }

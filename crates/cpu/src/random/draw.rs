@@ -1,11 +1,14 @@
 //! Random words for kernels that need an unknown number of them for each element.
 //!
-//! The functions are the platform's: there is no vector to fill where one element draws twice and its neighbour five
-//! times.
+//! There is no vector to fill where one element draws twice and its neighbour five times; the functions are those that vectors have, so that
+//! other devices give the same bits.
 
 use tonnage_core::lent::In;
 
 use tonnage_core::philox::block;
+
+use crate::simd::Isa;
+use crate::simd::float::{cos, log, sqrt};
 
 /// The words of a key.
 pub fn read_key(key: &In) -> [u32; 2] {
@@ -43,8 +46,9 @@ impl Draw {
     }
 
     /// A standard normal number, by Box and Muller.
-    pub fn normal(&mut self) -> f64 {
+    #[inline(always)]
+    pub fn normal<I: Isa>(&mut self) -> f64 {
         let [radius, angle] = self.uniforms();
-        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
+        sqrt::<I, f64>(-2.0 * log::<I, f64>(radius)) * cos::<I, f64>(std::f64::consts::TAU * angle)
     }
 }

@@ -4,6 +4,9 @@
 use super::draw::Draw;
 use super::each;
 use crate::kernel::{KernelDef, no_scratch};
+use crate::simd::float::log;
+use crate::simd::float::pow::Pow;
+use crate::simd::{Isa, SimdKernel, level};
 
 /// The kernel of [`RANDOM_GAMMA`](tonnage_ops::random::gamma::RANDOM_GAMMA).
 pub static RANDOM_GAMMA: KernelDef = KernelDef {
@@ -20,20 +23,37 @@ fn gamma(shape: f64, draw: &mut Draw) -> f64 {
     if shape == 0.0 || shape == f64::INFINITY {
         return shape;
     }
-    if shape < 1.0 {
-        // One more, and made smaller by a power of a uniform number.
-        let more = gamma(shape + 1.0, draw);
-        return more * draw.uniforms()[0].powf(1.0 / shape);
-    }
-    let d = shape - 1.0 / 3.0;
-    let c = 1.0 / (9.0 * d).sqrt();
-    loop {
-        let x = draw.normal();
-        let v = (1.0 + c * x).powi(3);
-        if v > 0.0 {
-            let u = draw.uniforms()[0];
-            if u.ln() < 0.5 * x * x + d - d * v + d * v.ln() {
-                return d * v;
+    level().run(Gamma { shape, draw })
+}
+
+/// A number of an ordinary shape.
+struct Gamma<'a> {
+    shape: f64,
+    draw: &'a mut Draw,
+}
+
+impl SimdKernel for Gamma<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<I: Isa>(self) -> f64 {
+        let Gamma { shape, draw } = self;
+        // Of less than one: one more, and made smaller by a power of a uniform number.
+        let small = shape < 1.0;
+        let d = if small { shape + 1.0 } else { shape } - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let x = draw.normal::<I>();
+            let t = 1.0 + c * x;
+            let v = t * t * t;
+            if v > 0.0 {
+                let u = draw.uniforms()[0];
+                if log::<I, f64>(u) < 0.5 * x * x + d - d * v + d * log::<I, f64>(v) {
+                    if !small {
+                        return d * v;
+                    }
+                    return d * v * f64::pow::<I>(draw.uniforms()[0], 1.0 / shape);
+                }
             }
         }
     }
