@@ -51,6 +51,7 @@ TN_FN f32 reciprocal(f32 b) {
 }
 // The smaller one.
 TN_FN u32 least(u32 a, u32 b) { return ::min(a, b); }
+TN_FN u64 least(u64 a, u64 b) { return ::min(a, b); }
 TN_FN f32 floor(f32 x) { return ::floorf(x); }
 TN_FN f64 floor(f64 x) { return ::floor(x); }
 TN_FN f32 ceil(f32 x) { return ::ceilf(x); }

@@ -8,7 +8,7 @@
 use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tonnage_core::error::{Error, ErrorKind};
+use tonnage_core::error::{Error, ErrorKind, bad_argument};
 use tonnage_core::source::Source;
 
 use crate::emit::Demand;
@@ -84,6 +84,32 @@ impl Status {
                 let (op, size) = (*op, *size);
                 ErrorKind::IndexOutOfRange { op, index, position, size }.into()
             }
+            Demand::Among { op, sizes } => {
+                let size = sizes.get(position % sizes.len().max(1)).copied()?;
+                ErrorKind::IndexOutOfRange { op, index, position, size }.into()
+            }
+            Demand::Inside { op, .. } if index < 0 => {
+                let size = usize::MAX;
+                ErrorKind::IndexOutOfRange { op, index, position, size }.into()
+            }
+            Demand::Inside { op, part, whole } => {
+                let (len, size) = (part.get(position)?, whole.get(position)?);
+                let what =
+                    format!("{len} elements from {index} leave axis {position} of length {size}");
+                bad_argument(op, what, "start so that the part lies inside")
+            }
+            Demand::Rows { op } => match *op {
+                "mask_scatter" => {
+                    let what = format!("the mask selects {index} rows, but {position} are given");
+                    bad_argument(op, what, "give one row for each true element")
+                }
+                op => {
+                    let what = format!(
+                        "the mask selects {index} rows, but the shape passed along has {position}"
+                    );
+                    bad_argument(op, what, "pass the shape that the result has")
+                }
+            },
             Demand::Nothing(call) => call.judged(index, position as i64)?,
         };
         Some(match source {

@@ -7,19 +7,26 @@
 //!
 //! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
 //! kernels around it; `rows` are kernels of ops that go through rows several times, `index` those of rows that indices point at,
-//! `arg` those that find the place of an extreme, `maps` those that move elements, `finding` that of assertions, `attention` those of attention, `norm` those of group norm. Nothing here is `unsafe` or needs a device.
+//! `arg` those that find the place of an extreme, `maps` those that move elements, `mask` those of rows that a mask selects, `conv`, `pool` and `resize` those of images, `rotary` that of rotary embeddings, `scan` those of running sums, `draw` those of random numbers by rejection, `finding` that of assertions, `attention` those of attention, `norm` those of group norm. Nothing here is `unsafe` or needs a device.
 
 mod arg;
 mod attention;
 mod axes;
 mod body;
+mod conv;
+mod draw;
 mod finding;
 mod index;
 mod maps;
+mod mask;
 mod norm;
 mod operand;
+mod pool;
 mod reduce;
+mod resize;
+mod rotary;
 mod rows;
+mod scan;
 mod store;
 mod walk;
 
@@ -32,17 +39,24 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, OpDef};
 use tonnage_core::tile::{Close, TileProgram};
-use tonnage_core::{Attrs, Bytes, DType, HostCall};
+use tonnage_core::{Attrs, Bytes, DType, HostCall, Sizes};
 
 pub use arg::ArgKey;
 pub use attention::AttentionKey;
 pub use axes::Axes;
-pub use index::{GatherKey, PutKey};
+pub use conv::ConvKey;
+pub use draw::DrawKey;
+pub use index::{GatherKey, PickKey, PutKey, SortKey};
 pub use maps::MapKey;
+pub use mask::{MaskKey, counted as row_count};
 pub use norm::NormKey;
 use operand::OperandClass;
+pub use pool::PoolKey;
 pub use reduce::scratch as reduce_scratch;
+pub use resize::ResizeKey;
+pub use rotary::RotaryKey;
 pub use rows::RowKey;
+pub use scan::ScanKey;
 
 /// Threads of a block, where a kernel has no other number.
 pub const THREADS: u32 = 256;
@@ -87,10 +101,28 @@ pub enum KernelKey {
     Norm(NormKey),
     /// Of rows that are read where indices say.
     Gather(GatherKey),
+    /// Of rows that indices along several axes name.
+    Pick(PickKey),
     /// Of rows that are put where indices say.
     Put(PutKey),
+    /// Of rows that a mask selects.
+    Mask(MaskKey),
+    /// Of elements of rows in order.
+    Sort(SortKey),
     /// Of elements that are moved to places known from sizes.
     Map(MapKey),
+    /// Of windows over images.
+    Pool(PoolKey),
+    /// Of convolutions.
+    Conv(ConvKey),
+    /// Of images of another size.
+    Resize(ResizeKey),
+    /// Of rotary embeddings.
+    Rotary(RotaryKey),
+    /// Of random numbers that take an unknown number of draws.
+    Draw(DrawKey),
+    /// Of running sums and products.
+    Scan(ScanKey),
     /// Of assertions.
     Finding,
 }
@@ -140,6 +172,27 @@ pub enum Demand {
         op: &'static str,
         /// The length of what they point into.
         size: usize,
+    },
+    /// Indices come in turns, one for each of these lengths, and are below it.
+    Among {
+        /// The op that reads them.
+        op: &'static str,
+        /// The lengths.
+        sizes: Sizes,
+    },
+    /// Indices are where a part starts, an axis each, and it ends inside of the whole.
+    Inside {
+        /// The op that reads them.
+        op: &'static str,
+        /// The sizes of the part.
+        part: Sizes,
+        /// Those of the whole.
+        whole: Sizes,
+    },
+    /// A mask selects as many rows as there are.
+    Rows {
+        /// The op that counts them.
+        op: &'static str,
     },
     /// A finding is 0; the call says what another means.
     Nothing(Arc<HostCall>),
@@ -198,6 +251,13 @@ pub fn has_kernel(
         || arg::has(op)
         || norm::is(op)
         || maps::has(op, attrs)
+        || pool::has(op)
+        || mask::has(op)
+        || conv::has(op)
+        || resize::has(op)
+        || rotary::has(op)
+        || scan::has(op)
+        || draw::has(op, dtype)
         || finding::has(op, attrs)
 }
 
@@ -212,14 +272,30 @@ pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
         op if attention::is(op) => attention::launch(call),
         op if norm::is(op) => norm::launch(call),
         op if maps::has(op, call.attrs) => maps::launch(call),
+        op if pool::has(op) => pool::launch(call),
+        op if mask::has(op) => mask::launch(call),
+        op if conv::has(op) => conv::launch(call),
+        op if resize::has(op) => resize::launch(call),
+        op if rotary::has(op) => rotary::launch(call),
+        op if scan::has(op) => scan::launch(call),
+        _ if is_drawn(call) => draw::launch(call),
         op if finding::has(op, call.attrs) => finding::launch(call),
         _ => rows::launch(call),
     }
 }
 
+fn is_drawn(call: &OpCall) -> bool {
+    call.operands.first().is_some_and(|(_, dtype)| draw::has(call.op, *dtype))
+}
+
 /// Workspace of an op that has a kernel.
 pub fn op_scratch(op: &OpDef, call: &Call) -> Bytes {
-    rows::scratch(op, call) + index::scratch(op, call) + norm::scratch(op, call)
+    rows::scratch(op, call)
+        + index::scratch(op, call)
+        + norm::scratch(op, call)
+        + scan::scratch(op, call)
+        + mask::scratch(op, call)
+        + conv::scratch(op, call)
 }
 
 /// Workspace of a program over a domain.
@@ -243,8 +319,17 @@ impl KernelKey {
             KernelKey::Attention(key) => attention::text(key),
             KernelKey::Norm(key) => norm::text(key),
             KernelKey::Gather(key) => index::gather_text(key),
+            KernelKey::Pick(key) => index::pick_text(key),
             KernelKey::Put(key) => index::put_text(key),
+            KernelKey::Mask(key) => mask::text(key),
+            KernelKey::Sort(key) => index::sort_text(key),
             KernelKey::Map(key) => maps::text(key),
+            KernelKey::Pool(key) => pool::text(key),
+            KernelKey::Scan(key) => scan::text(key),
+            KernelKey::Conv(key) => conv::text(key),
+            KernelKey::Resize(key) => resize::text(key),
+            KernelKey::Rotary(key) => rotary::text(key),
+            KernelKey::Draw(key) => draw::text(key),
             KernelKey::Finding => finding::text(),
         }
     }
@@ -276,8 +361,18 @@ impl fmt::Display for KernelKey {
             KernelKey::Attention(key) => key.fmt(f),
             KernelKey::Norm(key) => key.fmt(f),
             KernelKey::Gather(_) => f.write_str("gather"),
+            KernelKey::Pick(key) => write!(f, "pick {}", key.name()),
             KernelKey::Put(key) => write!(f, "put {}", key.name()),
+            KernelKey::Mask(key) => write!(f, "mask {}", key.name()),
+            KernelKey::Sort(key) => write!(f, "sort {}", key.name()),
             KernelKey::Map(_) => f.write_str("map"),
+            KernelKey::Pool(key) => write!(f, "pool {}", key.name()),
+            KernelKey::Conv(key) => write!(f, "conv {}", key.name()),
+            KernelKey::Resize(key) if key.is_grad() => f.write_str("resize grad"),
+            KernelKey::Resize(_) => f.write_str("resize"),
+            KernelKey::Rotary(_) => f.write_str("rotary"),
+            KernelKey::Draw(key) => write!(f, "draw {}", key.name()),
+            KernelKey::Scan(_) => f.write_str("scan"),
             KernelKey::Finding => f.write_str("finding"),
         }
     }

@@ -33,6 +33,22 @@ impl Walk {
         matches!(self.steps(), [] | [1])
     }
 
+    /// Whether so many elements along the last axis lie side by side, as many as fit into it, and every other step is a multiple of that.
+    pub fn has_runs_of(&self, vector: u64) -> bool {
+        let (Some((last, outer)), Some(n)) = (self.steps().split_last(), self.axes.sizes.last())
+        else {
+            return false;
+        };
+        *last == 1
+            && (*n as u64).is_multiple_of(vector)
+            && outer.iter().all(|step| step.unsigned_abs().is_multiple_of(vector))
+    }
+
+    /// The length and the step of each axis.
+    pub fn reaches(&self) -> impl Iterator<Item = (u64, i64)> + '_ {
+        self.axes.sizes.iter().zip(self.steps()).map(|(n, step)| (*n as u64, *step))
+    }
+
     /// Whether every step is a multiple of that many elements.
     pub fn is_multiple_of(&self, vector: u64) -> bool {
         self.steps().iter().all(|step| step.unsigned_abs().is_multiple_of(vector))

@@ -15,6 +15,7 @@ template <class T>
 TN_FN T quotient(T a, T b) { return a / b; }
 TN_FN float reciprocal(float b) { return b > 0x1p126f ? 0.0f : 1.0f / b; }
 TN_FN unsigned least(unsigned a, unsigned b) { return a < b ? a : b; }
+TN_FN unsigned long long least(unsigned long long a, unsigned long long b) { return a < b ? a : b; }
 TN_FN float floor(float x) { return __builtin_floorf(x); }
 TN_FN double floor(double x) { return __builtin_floor(x); }
 TN_FN float ceil(float x) { return __builtin_ceilf(x); }

@@ -85,13 +85,19 @@ impl Cuda {
         Ok(true)
     }
 
-    /// Launches an op whose kernel is generated; false where it has none.
-    fn generated(&self, launch: &KernelLaunch<'_>, regions: &Regions<'_>) -> Result<bool> {
-        let Some(first) = launch.inputs.first() else { return Ok(false) };
+    /// Launches an op whose kernel is generated, and says what it made; nothing where it has none.
+    fn generated(
+        &self,
+        launch: &KernelLaunch<'_>,
+        regions: &Regions<'_>,
+    ) -> Result<Option<SmallVec<[Sizes; 2]>>> {
+        let Some(first) = launch.inputs.first() else { return Ok(None) };
         let width = |i: usize| launch.inputs.get(i)?.layout.sizes.last().copied();
         if !emit::has_kernel(launch.op, launch.attrs, first.dtype, width) {
-            return Ok(false);
+            return Ok(None);
         }
+        let mut made: SmallVec<[Sizes; 2]> =
+            launch.outputs.iter().map(|output| output.sizes.clone()).collect();
         let mut operands: SmallVec<[(Operand, DType); 4]> = SmallVec::new();
         for input in &launch.inputs {
             let operand = match &input.from {
@@ -115,10 +121,20 @@ impl Cuda {
             outputs: &outputs,
             scratch: scratch.map(|region| region.address() as u64),
         };
-        if let Some(launch) = emit::launch_op(&call)? {
-            self.gpu.launch(&launch, regions.source)?;
+        let launched = emit::launch_op(&call)?;
+        if let Some(launch) = &launched {
+            self.gpu.launch(launch, regions.source)?;
         }
-        Ok(true)
+        if launch.decides {
+            let mut rows = [0; 4];
+            if let Some(count) = launched.as_ref().and_then(emit::row_count) {
+                self.gpu.copy_out(count as usize, &mut rows)?;
+            }
+            if let Some(first) = made.first_mut().and_then(|sizes| sizes.first_mut()) {
+                *first = u32::from_le_bytes(rows) as usize;
+            }
+        }
+        Ok(Some(made))
     }
 
     fn launch(
@@ -312,7 +328,10 @@ impl Backend for Cuda {
         launch: KernelLaunch<'_>,
         regions: Regions<'_>,
     ) -> Result<SmallVec<[Sizes; 2]>> {
-        if self.generated(&launch, &regions)? || self.multiply(&launch, &regions)? {
+        if let Some(made) = self.generated(&launch, &regions)? {
+            return Ok(made);
+        }
+        if self.multiply(&launch, &regions)? {
             return Ok(launch.outputs.into_iter().map(|output| output.sizes).collect());
         }
         host_step(self, launch, regions)

@@ -29,6 +29,27 @@ const MOVES: [&str; 16] = [
     "move10", "move11", "move12", "move13", "move14", "move15",
 ];
 
+const ROW_COUNTS: [&str; 8] = [
+    "row_count0",
+    "row_count1",
+    "row_count2",
+    "row_count3",
+    "row_count4",
+    "row_count5",
+    "row_count6",
+    "row_count7",
+];
+const ROW_MOVES: [&str; 8] = [
+    "row_move0",
+    "row_move1",
+    "row_move2",
+    "row_move3",
+    "row_move4",
+    "row_move5",
+    "row_move6",
+    "row_move7",
+];
+
 /// The sort of some keys in a workspace.
 #[derive(Debug, Clone, Copy)]
 pub struct Order {
@@ -80,6 +101,35 @@ impl Order {
     }
 }
 
+/// Passes that bring so many rows apart again, behind those that sorted the keys of all of them: positions tell the rows.
+pub fn row_passes(rows: u64) -> u8 {
+    (u64::BITS - rows.saturating_sub(1).leading_zeros()).div_ceil(DIGIT) as u8
+}
+
+/// What those launch, over so many keys.
+pub fn row_functions(count: u64, passes: u8, functions: &mut SmallVec<[(&'static str, u32); 2]>) {
+    let all = blocks(count.div_ceil(TILE), 1);
+    for (count, pass) in ROW_COUNTS.iter().zip(ROW_MOVES).take(usize::from(passes)) {
+        functions.extend([(*count, all), ("scan", 1), (pass, all)]);
+    }
+}
+
+/// Their text, behind `done` passes; the length of a row is in a word.
+pub fn row_text(passes: u8, done: u8, first: usize, row: usize) -> String {
+    let mut text = String::new();
+    let counts = first + 4;
+    for pass in 0..passes {
+        let [keys, places] = before(done + pass, first);
+        let [to, places_to] = before(done + pass + 1, first);
+        let _ = writeln!(
+            text,
+            "TN_KERNEL(row_count{pass}) {{ order_count<{pass}>(p.w[0], (const u64*)p.w[{keys}], (const u32*)p.w[{places}], (u32*)p.w[{counts}], p.w[{row}]); }}\n\
+             TN_KERNEL(row_move{pass}) {{ order_move<{pass}>(p.w[0], (const u64*)p.w[{keys}], (const u32*)p.w[{places}], (u64*)p.w[{to}], (u32*)p.w[{places_to}], (const u32*)p.w[{counts}], p.w[{row}]); }}"
+        );
+    }
+    text
+}
+
 /// The words that have the addresses of keys and positions before a pass, or behind the last one.
 pub fn before(pass: u8, first: usize) -> [usize; 2] {
     [first, first + 2].map(|part| part + usize::from(pass % 2))
@@ -93,7 +143,7 @@ pub fn text(passes: u8, first: usize) -> String {
         let ([keys, places], [to, places_to]) = (before(pass, first), before(pass + 1, first));
         let _ = writeln!(
             text,
-            "TN_KERNEL(count{pass}) {{ order_count<{pass}>(p.w[0], (const u64*)p.w[{keys}], (u32*)p.w[{counts}]); }}\n\
+            "TN_KERNEL(count{pass}) {{ order_count<{pass}>(p.w[0], (const u64*)p.w[{keys}], (const u32*)p.w[{places}], (u32*)p.w[{counts}]); }}\n\
              TN_KERNEL(move{pass}) {{ order_move<{pass}>(p.w[0], (const u64*)p.w[{keys}], (const u32*)p.w[{places}], (u64*)p.w[{to}], (u32*)p.w[{places_to}], (const u32*)p.w[{counts}]); }}"
         );
     }

@@ -2,10 +2,13 @@
 //! them; where one of equal ones stays, they claim their places (`claim`).
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use smallvec::SmallVec;
-use tonnage_core::DType;
 use tonnage_core::error::Result;
+use tonnage_core::row::{Call, OpDef};
+use tonnage_core::{Attrs, DType};
+use tonnage_ops::OpId;
 use tonnage_ops::index::rows::axis;
 
 use super::super::operand::{load, stored};
@@ -13,7 +16,9 @@ use super::super::walk::{Walk, offset};
 use super::super::{THREADS, blocks, c_type};
 use super::claim::{self, Claim};
 use super::order::{self, Order};
-use super::{Demand, KernelKey, Launch, OpCall, Operand, Put, bad, memory, moved_type, part};
+use super::{
+    Demand, KernelKey, Launch, OpCall, Operand, Put, bad, is_nd, memory, moved_type, part,
+};
 
 /// What tells these kernels apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,6 +38,8 @@ pub struct PutKey {
     wide: bool,
     /// Whether keys of the hash table take 64 bits.
     wide_keys: bool,
+    /// Axes that an index names a place in, where it is a vector of them.
+    depth: Option<u8>,
 }
 
 impl PutKey {
@@ -54,28 +61,42 @@ pub fn launch(call: &OpCall, how: Put) -> Result<Option<Launch>> {
     let (table, indices, rows) = match (how, call.operands) {
         (Put::FirstOf, [indices]) => (None, indices, None),
         (Put::AddToZeros, [indices, rows]) => (None, indices, Some(rows)),
-        (Put::Add | Put::Replace, [table, indices, rows]) => (Some(table), indices, Some(rows)),
+        (_, [table, indices, rows]) => (Some(table), indices, Some(rows)),
         _ => return Err(bad("rows without indices")),
     };
     let (indices, index_layout, index) = memory(indices)?;
-    let along = Walk::of(part(index_layout, 0..index_layout.sizes.len()));
+    let named = Named::of(call.op, call.attrs, &index_layout.sizes, call.made.len());
+    let vectors = index_layout.sizes.len() - usize::from(named.as_ref().is_some_and(|n| n.vectors));
+    let along = Walk::of(part(index_layout, 0..vectors));
     let count = along.count();
     // Rows, and where they belong.
-    let at = match how {
-        Put::Add | Put::Replace => axis(call.op.name, call.attrs)?,
-        Put::AddToZeros | Put::FirstOf => 0,
+    let at = match (how, &named) {
+        (Put::FirstOf, _) | (Put::AddToZeros, None) => 0,
+        (_, None) => axis(call.op.name, call.attrs)?,
+        // All axes up to the row are one.
+        (_, Some(named)) => named.axes.end,
     };
     let product = |sizes: &[usize]| sizes.iter().map(|n| *n as u64).product::<u64>();
-    let (before, width, size) = match how {
-        Put::FirstOf => (1, 1, i64::MAX as u64),
+    let (before, width, size) = match (how, &named) {
+        (Put::FirstOf, _) => (1, 1, i64::MAX as u64),
+        (_, Some(_)) => (1, product(&call.made[at..]), product(&call.made[..at])),
         _ => (product(&call.made[..at]), product(&call.made[at + 1..]), call.made[at] as u64),
     };
     let (rows, walks, dtype) = match rows {
         None => (0, [none(), none(), none()], DType::I64),
         Some(rows) => {
             let (address, layout, dtype) = memory(rows)?;
-            let (rank, behind) = (layout.sizes.len(), call.made.len() - at - 1);
-            let cuts = [0..at, at..rank - behind, rank - behind..rank];
+            let rank = layout.sizes.len();
+            let cuts = match &named {
+                Some(named) => {
+                    let own = rank - (call.made.len() - named.axes.end);
+                    [0..0, 0..own, own..rank]
+                }
+                None => {
+                    let behind = call.made.len() - at - 1;
+                    [0..at, at..rank - behind, rank - behind..rank]
+                }
+            };
             (address, cuts.map(|axes| Walk::of(part(layout, axes))), dtype)
         }
     };
@@ -92,10 +113,15 @@ pub fn launch(call: &OpCall, how: Put) -> Result<Option<Launch>> {
         return Ok(None);
     }
     let workspace = call.scratch.unwrap_or(0);
-    let Some(order) = Order::of(count, size.min(index_limit(index)), workspace) else {
+    // A vector of indices is a number as wide as it needs to be.
+    let (key_type, limit) = match named {
+        Some(_) => (DType::I64, size),
+        None => (index, size.min(index_limit(index))),
+    };
+    let Some(order) = Order::of(count, limit, workspace) else {
         return Err(bad("more indices than positions have bits for"));
     };
-    let claims = how.claims().then(|| Claim::of(count, index, size));
+    let claims = how.claims().then(|| Claim::of(count, key_type, size));
     let items = claims.map_or(count, |claim| claim.capacity());
     let has_rows = how == Put::FirstOf || before * width > 0;
     let total = before * count * width;
@@ -110,6 +136,7 @@ pub fn launch(call: &OpCall, how: Put) -> Result<Option<Launch>> {
         passes: if count > 0 && claims.is_none() { order.passes } else { 0 },
         wide_keys: claims.is_some_and(|claim| claim.wide),
         wide: total.max(made * u64::from(starts)).max(items) > u64::from(u32::MAX >> 1),
+        depth: named.as_ref().map(|named| named.axes.len() as u8),
     };
     let mut functions: SmallVec<[(&'static str, u32); 2]> = SmallVec::new();
     let threads = u64::from(THREADS);
@@ -132,8 +159,51 @@ pub fn launch(call: &OpCall, how: Put) -> Result<Option<Launch>> {
     along.words(1, &mut words);
     walks.iter().for_each(|walk| walk.words(1, &mut words));
     table_walk.words(1, &mut words);
-    let demand = Some(Demand::Below { op: call.op.name, size: size as usize });
-    Ok(Some(Launch { key: KernelKey::Put(key), functions, words, demand }))
+    let op = call.op.name;
+    let demand = match &named {
+        None => Demand::Below { op, size: size as usize },
+        Some(Named { axes, vectors }) => {
+            let lengths = &call.made[axes.clone()];
+            let each = product(
+                &index_layout.sizes[axes.start..index_layout.sizes.len() - usize::from(*vectors)],
+            );
+            let step = if *vectors { index_layout.strides.last().copied().unwrap_or(0) } else { 0 };
+            words.extend([each.max(1), step as u64]);
+            words.extend(lengths.iter().map(|n| *n as u64));
+            Demand::Among { op, sizes: lengths.into() }
+        }
+    };
+    Ok(Some(Launch { key: KernelKey::Put(key), functions, words, demand: Some(demand) }))
+}
+
+/// Axes of the table that an index names a place in, behind those that table and indices share.
+struct Named {
+    axes: Range<usize>,
+    /// Whether the last axis of the indices is a vector of them, one for each.
+    vectors: bool,
+}
+
+impl Named {
+    fn of(op: &OpDef, attrs: &Attrs, indices: &[usize], rank: usize) -> Option<Named> {
+        if op.id == OpId::PutAlongAxis as u16 {
+            return Some(Named { axes: rank.saturating_sub(1)..rank, vectors: false });
+        }
+        let (Attrs::Count(batch), true) = (attrs, is_nd(op)) else { return None };
+        Some(Named { axes: *batch..*batch + indices.last()?, vectors: true })
+    }
+}
+
+/// How many rows are put, and into how many: what the workspace is for.
+pub fn counts(call: &Call, op: &OpDef) -> Option<(usize, usize)> {
+    let sizes = |i: usize| call.inputs.get(i)?.shape.most();
+    if op.id == OpId::PutAlongAxis as u16 {
+        // Indices share all axes but the last with what is made.
+        return Some((sizes(0)?.iter().product(), usize::MAX));
+    }
+    let (table, indices) = (sizes(0)?, sizes(1)?);
+    let named = Named::of(op, call.attrs, &indices, table.len())?;
+    let vectors = indices[..indices.len() - 1].iter().product();
+    Some((vectors, table[..named.axes.end].iter().product()))
 }
 
 /// What all indices of a dtype are below, as far as they are positions.
@@ -150,7 +220,9 @@ pub fn text(key: &PutKey) -> String {
     let ranks: usize = key.ranks.iter().map(|rank| usize::from(*rank)).sum();
     let idx = if key.wide { "u64" } else { "u32" };
     let mut text = String::new();
-    let _ = writeln!(text, "struct P {{ u64 w[{}]; }};\ntypedef {idx} idx;", FIRST + 2 * ranks);
+    let named = key.depth.map_or(0, |depth| 2 + usize::from(depth));
+    let words = FIRST + 2 * ranks + named;
+    let _ = writeln!(text, "struct P {{ u64 w[{words}]; }};\ntypedef {idx} idx;");
     if key.starts {
         start(key, &mut text);
     }
@@ -165,7 +237,7 @@ pub fn text(key: &PutKey) -> String {
         match key.how {
             Put::FirstOf => first_of(&mut text),
             Put::Replace => replace(key, &mut text),
-            Put::Add | Put::AddToZeros => add(key, &mut text),
+            Put::Add | Put::AddToZeros | Put::Largest | Put::Least => add(key, &mut text),
         }
     }
     text
@@ -193,14 +265,38 @@ fn start(key: &PutKey, text: &mut String) {
     let _ = writeln!(text, "    (({ty}*)p.w[7])[t] = {value};\n  }}\n}}");
 }
 
-/// An index, checked.
-fn index(key: &PutKey, text: &mut String) {
-    offset(text, "at", "t", key.ranks[0], FIRST);
-    let _ = writeln!(
-        text,
-        "    const i64 index = (i64)((const {}*)p.w[5])[at];\n    if ((u64)index >= p.w[3]) {{ guard.fail((u64)t, index); continue; }}",
-        c_type(key.index)
-    );
+/// The index of a position, `check`ed or known to be good.
+fn index(key: &PutKey, position: &str, check: bool, text: &mut String) {
+    offset(text, "at_index", position, key.ranks[0], FIRST);
+    let ty = c_type(key.index);
+    let Some(depth) = key.depth else {
+        let _ = writeln!(text, "    const i64 index = (i64)((const {ty}*)p.w[5])[at_index];");
+        if check {
+            let _ = writeln!(
+                text,
+                "    if ((u64)index >= p.w[3]) {{ guard.fail((u64){position}, index); continue; }}"
+            );
+        }
+        return;
+    };
+    // The place is counted over all shared ones.
+    let own = FIRST + 2 * key.ranks.iter().map(|rank| usize::from(*rank)).sum::<usize>();
+    let _ = writeln!(text, "    i64 index = (i64){position} / (i64)p.w[{own}];");
+    for j in 0..usize::from(depth) {
+        let size = own + 2 + j;
+        let _ = writeln!(
+            text,
+            "    const i64 index{j} = (i64)((const {ty}*)p.w[5])[at_index + {j} * (i64)p.w[{}]];",
+            own + 1
+        );
+        if check {
+            let _ = writeln!(
+                text,
+                "    if ((u64)index{j} >= p.w[{size}]) {{ guard.fail((u64){position} * {depth} + {j}, index{j}); continue; }}"
+            );
+        }
+        let _ = writeln!(text, "    index = index * (i64)p.w[{size}] + index{j};");
+    }
 }
 
 /// Indices as keys with their positions, checked; or an empty table for them.
@@ -213,12 +309,12 @@ fn keys(key: &PutKey, text: &mut String) {
             text,
             "    const idx s = t;\n    {emptied}\n    if (t >= (idx)p.w[0]) continue;"
         );
-        index(key, text);
+        index(key, "t", true, text);
         text.push_str("  }\n}\n");
         return;
     }
     each(text, "keys", "p.w[0]");
-    index(key, text);
+    index(key, "t", true, text);
     let [keys, places] = order::before(0, SORT);
     let _ = writeln!(
         text,
@@ -229,7 +325,7 @@ fn keys(key: &PutKey, text: &mut String) {
 /// Positions claim the places of their indices.
 fn claim(key: &PutKey, text: &mut String) {
     each(text, "claim", "p.w[0]");
-    index(key, text);
+    index(key, "t", true, text);
     claim::claim(text, key.wide_keys, key.how == Put::Replace, SORT);
     text.push_str("  }\n}\n");
 }
@@ -262,12 +358,7 @@ fn replace(key: &PutKey, text: &mut String) {
     let ty = moved_type(key.dtype.size());
     let own = element(key, text);
     let _ = writeln!(text, "    if ({} != (u32)j) continue;", claim::claimed("j", SORT));
-    offset(text, "at_index", "j", key.ranks[0], FIRST);
-    let _ = writeln!(
-        text,
-        "    const i64 index = (i64)((const {}*)p.w[5])[at_index];",
-        c_type(key.index)
-    );
+    index(key, "j", false, text);
     place(text, ty, "index");
     offset(text, "at", "j", key.ranks[2], own);
     text.push_str("    *to = from[at];\n  }\n}\n");
@@ -277,7 +368,8 @@ fn replace(key: &PutKey, text: &mut String) {
 fn add(key: &PutKey, text: &mut String) {
     let [keys, places] = order::before(key.passes, SORT);
     // Whole numbers wrap around, as those without a sign do.
-    let ty = match key.dtype.is_float() {
+    let ranks = matches!(key.how, Put::Largest | Put::Least);
+    let ty = match key.dtype.is_float() || ranks {
         false => moved_type(key.dtype.size()),
         true => c_type(key.dtype),
     };
@@ -287,9 +379,12 @@ fn add(key: &PutKey, text: &mut String) {
         "    const u64* const keys = (const u64*)p.w[{keys}];\n    const u32* const places = (const u32*)p.w[{places}];\n    const u64 key = keys[j];\n    if (j > 0 && keys[j - 1] == key) continue;"
     );
     place(text, ty, "key");
-    let rounded = match key.dtype {
-        DType::F16 => "f16_round(sum + x)",
-        DType::BF16 => "bf16_round(sum + x)",
+    let rounded = match (key.how, key.dtype) {
+        // NaN is ahead of everything but itself; of equal ones the first stays.
+        (Put::Largest, _) => "x > sum || (x != x && sum == sum) ? x : sum",
+        (Put::Least, _) => "x < sum || (x != x && sum == sum) ? x : sum",
+        (_, DType::F16) => "f16_round(sum + x)",
+        (_, DType::BF16) => "bf16_round(sum + x)",
         _ => "sum + x",
     };
     let register = match key.dtype.is_float() {
