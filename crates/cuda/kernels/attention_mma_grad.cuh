@@ -22,7 +22,8 @@ TN_FN Numbers numbers_of(const P& p, u32 b, u32 h, int query, int queries) {
   // A query that sees nothing has no weights: e to the power of minus infinity, not of NaN.
   const f32 given = log == -tn::Real<f32>::infinity() ? -log : log;
   const f32 lost = number_of(p, 4, b, h, query);
-  return {MASK == 2 ? given : tn::fma(given, LOG2_E, lost * LOG2_E), lost, number_of(p, 5, b, h, query)};
+  if (MASK == 2) return {given, lost, number_of(p, 5, b, h, query)};
+  return {tn::fma(given, LOG2_E, lost * LOG2_E), 0.0f, number_of(p, 5, b, h, query)};
 }
 
 // The weight behind a mask: of a score, where the mask is added to it, and otherwise of the weight without it.

@@ -167,6 +167,15 @@ fn what_a_budget_spills_is_copied_in_a_lane_of_its_own_to_memory_that_is_pinned(
 }
 
 #[test]
+fn rows_that_a_mask_selects_are_as_many_as_the_device_says() {
+    let Some(doubles) = Doubles::new("rows") else { return };
+    let said = doubles.run("rows", &[]);
+    assert!(said.contains("taken: 1 2 5 6.\nplanned: 10 20 50 60.\nat: [0, 2]"), "{said}");
+    assert!(said.contains("taken: .\nplanned: .\nat: []"), "{said}");
+    assert!(said.contains("taken: 1 2 3 4 5 6.\nplanned: 10 20 30 40 50 60."), "{said}");
+}
+
+#[test]
 fn what_leaves_a_device_under_a_limit_waits_in_host_memory_that_is_pinned() {
     let Some(doubles) = Doubles::new("evict") else { return };
     let log = doubles.folder.join("calls");

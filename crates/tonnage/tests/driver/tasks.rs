@@ -16,6 +16,7 @@ pub fn run(task: &str, folder: &Path) -> Result<()> {
         "loss" => loss(),
         "spill" => spill(),
         "evict" => evict(),
+        "rows" => rows(),
         "fails" => fails(folder),
         "train" => train(folder, 0, 1000),
         "go on" => go_on(folder),
@@ -136,6 +137,21 @@ fn spill() -> Result<()> {
     for budget in budgets {
         let (waited, spilled, _) = run(Some(budget))?;
         println!("spilled {spilled}, the same: {}", waited == kept);
+    }
+    Ok(())
+}
+
+/// Rows that a mask selects: how many there are is read from the device.
+fn rows() -> Result<()> {
+    let _scope = device::scope("cuda:0")?;
+    let x = tensor([[1.0f32, 2.0], [3.0, 4.0], [5.0, 6.0]])?;
+    let step =
+        function(|(x, mask): (Tensor, Tensor)| -> Result<Tensor> { x.boolean_mask(&mask)? * 10.0 });
+    for mask in [[true, false, true], [false; 3], [true; 3]] {
+        let mask = tensor(mask)?;
+        println!("taken: {}.", numbers(&x.boolean_mask(&mask)?)?);
+        println!("planned: {}.", numbers(&step.call((x.clone(), mask.clone()))?)?);
+        println!("at: {:?}", mask.nonzero()?.to_vec::<i64>()?);
     }
     Ok(())
 }
