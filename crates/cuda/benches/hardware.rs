@@ -8,8 +8,6 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{Attrs, DType, Device, Scalar};
-use tonnage_cpu::simd::level;
-use tonnage_cpu::simd::prim::Unary;
 use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::driver::{Gpu, list};
 use tonnage_cuda::emit::{self, OpCall, Operand};
@@ -20,6 +18,8 @@ use tonnage_ops::nn::norm::layer::LAYER_NORM;
 use tonnage_ops::nn::softmax::log::LOG_SOFTMAX;
 use tonnage_ops::nn::softmax::plain::SOFTMAX;
 use tonnage_ops::nn::softmax::plain_grad::SOFTMAX_GRAD;
+use tonnage_simd::level;
+use tonnage_simd::prim::Unary;
 
 /// Elements of the large tensors: 1 GiB of f32.
 const ELEMENTS: usize = 1 << 28;

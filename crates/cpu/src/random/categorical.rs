@@ -3,12 +3,12 @@
 use tonnage_core::attrs::Attrs;
 use tonnage_core::error::Result;
 use tonnage_core::{FromScalar, with_element};
+use tonnage_simd::float::exp;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::draw::{Draw, read_key};
 use crate::kernel::{Kernel, KernelDef, no_scratch};
 use crate::parallel::{rows_at_once, strides};
-use crate::simd::float::exp;
-use crate::simd::{Isa, SimdKernel, level};
 use crate::strided::{self, Positions};
 use crate::workers::{Workers, for_each_chunk};
 

@@ -4,11 +4,9 @@
 //! other devices give the same bits.
 
 use tonnage_core::lent::In;
-
 use tonnage_core::philox::block;
-
-use crate::simd::Isa;
-use crate::simd::float::{cos, log, sqrt};
+use tonnage_simd::Isa;
+use tonnage_simd::float::{cos, log, sqrt};
 
 /// The words of a key.
 pub fn read_key(key: &In) -> [u32; 2] {

@@ -1,12 +1,13 @@
 //! The kernel of `random_gamma`, by Marsaglia and Tsang, "A simple method for generating gamma variables" (2000): a
 //! normal number, cubed, is taken more than nineteen times of twenty.
 
+use tonnage_simd::float::log;
+use tonnage_simd::float::pow::Pow;
+use tonnage_simd::{Isa, SimdKernel, level};
+
 use super::draw::Draw;
 use super::each;
 use crate::kernel::{KernelDef, no_scratch};
-use crate::simd::float::log;
-use crate::simd::float::pow::Pow;
-use crate::simd::{Isa, SimdKernel, level};
 
 /// The kernel of [`RANDOM_GAMMA`](tonnage_ops::random::gamma::RANDOM_GAMMA).
 pub static RANDOM_GAMMA: KernelDef = KernelDef {

@@ -1,11 +1,12 @@
 //! The kernel of `random_poisson`: small rates by counting how many uniform numbers it takes until their product is
 //! small; large ones by Hormann's transformed rejection (1993).
 
+use tonnage_simd::float::{exp, log};
+use tonnage_simd::{Isa, SimdKernel, level};
+
 use super::draw::Draw;
 use super::each;
 use crate::kernel::{KernelDef, no_scratch};
-use crate::simd::float::{exp, log};
-use crate::simd::{Isa, SimdKernel, level};
 
 /// The kernel of [`RANDOM_POISSON`](tonnage_ops::random::poisson::RANDOM_POISSON).
 pub static RANDOM_POISSON: KernelDef = KernelDef {
