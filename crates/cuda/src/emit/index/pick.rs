@@ -60,6 +60,9 @@ impl PickKey {
 /// Words before those of the axes that are named.
 const FIRST: usize = 10;
 
+/// Where elements lie: the address of the first, and the way from one to the next.
+type Place = (u64, Walk);
+
 /// A table, the vectors that name places in it, and the rows behind those.
 struct Picked<'a> {
     table: u64,
@@ -74,7 +77,7 @@ struct Picked<'a> {
     named: SmallVec<[(u64, i64); 4]>,
     row: Walk,
     /// Of a part that is put: the table's start, and the part.
-    put: Option<(Option<(u64, Walk)>, (u64, Walk))>,
+    put: Option<(Option<Place>, Place)>,
     demand: Demand,
     sizes: &'a [usize],
 }
