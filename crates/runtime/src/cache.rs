@@ -10,6 +10,7 @@
 //! * At most so many bytes, [`CAP`] of host memory and all that another device has, and [`SLOTS`] blocks; the oldest go first. Host
 //!   memory is shared with all programs; a GPU idles while memory of it is obtained and given back, about a millisecond a gigabyte.
 //! * A block that was not wanted in the last [`SLOTS`] large requests goes.
+//! * Bytes of a block that went back to the system while it was used count for nothing until it is taken again.
 //! * The ledger lets in use + cached exceed neither the limit nor, by more than [`IDLE`], the most that
 //!   ever was in use, so the cache raises no peak; and it empties the cache down to [`IDLE`] when
 //!   nothing lives.
@@ -44,7 +45,15 @@ pub(crate) struct BlockCache {
 #[derive(Debug)]
 struct CachedBlock {
     block: MemoryBlock,
+    /// How much of it went back to the system.
+    absent: Bytes,
     since: u64,
+}
+
+impl CachedBlock {
+    fn bytes(&self) -> Bytes {
+        Bytes::of(self.block.len()).saturating_sub(self.absent)
+    }
 }
 
 impl BlockCache {
@@ -64,7 +73,7 @@ impl BlockCache {
         self.clock += 1;
         let found = self.blocks.iter().rposition(|idle| idle.block.len() == bytes.as_usize());
         let block = found.and_then(|at| self.blocks.remove(at)).map(|idle| {
-            self.bytes -= bytes;
+            self.bytes -= idle.bytes();
             idle.block
         });
         let clock = self.clock;
@@ -79,17 +88,27 @@ impl BlockCache {
         self.given_back.contains(&bytes.as_usize())
     }
 
-    /// Takes a freed block; `wanted_again` says that its size has earned its place.
-    pub(crate) fn put(&mut self, block: MemoryBlock, wanted_again: bool) {
-        let bytes = Bytes::of(block.len());
+    /// Takes a freed block, of which so much went back to the system; `wanted_again` says that its size has earned its place.
+    pub(crate) fn put(&mut self, block: MemoryBlock, absent: Bytes, wanted_again: bool) {
+        let bytes = Bytes::of(block.len()).saturating_sub(absent);
         let room = if wanted_again { self.cap } else { IDLE.saturating_sub(self.bytes) };
         if bytes > room {
             return self.release(block);
         }
         self.bytes += bytes;
-        self.blocks.push_back(CachedBlock { block, since: self.clock });
+        self.blocks.push_back(CachedBlock { block, absent, since: self.clock });
         while self.bytes > self.cap || self.blocks.len() > SLOTS {
             self.release_oldest();
+        }
+    }
+
+    /// Notes that a block of that size was cut up: all of it but some parts went back to the system.
+    pub(crate) fn note_given_back(&mut self, bytes: Bytes) {
+        if !self.gave_back(bytes) {
+            if self.given_back.len() == SLOTS {
+                self.given_back.pop_front();
+            }
+            self.given_back.push_back(bytes.as_usize());
         }
     }
 
@@ -106,30 +125,25 @@ impl BlockCache {
         let size = wanted.as_usize();
         let found = self.blocks.iter().rposition(|idle| idle.block.len() == size);
         let wanted_block = found.and_then(|at| self.blocks.remove(at));
-        if wanted_block.is_some() {
-            self.bytes -= wanted;
+        if let Some(idle) = &wanted_block {
+            self.bytes -= idle.bytes();
         }
         self.shrink(most);
         if let Some(idle) = wanted_block {
-            self.bytes += wanted;
+            self.bytes += idle.bytes();
             self.blocks.push_back(idle);
         }
     }
 
     fn release_oldest(&mut self) {
         if let Some(idle) = self.blocks.pop_front() {
-            self.bytes -= Bytes::of(idle.block.len());
+            self.bytes -= idle.bytes();
             self.release(idle.block);
         }
     }
 
     fn release(&mut self, block: MemoryBlock) {
-        if !self.gave_back(Bytes::of(block.len())) {
-            if self.given_back.len() == SLOTS {
-                self.given_back.pop_front();
-            }
-            self.given_back.push_back(block.len());
-        }
+        self.note_given_back(Bytes::of(block.len()));
         drop(block);
     }
 }
@@ -144,7 +158,8 @@ mod tests {
         for (cap, stay) in [(CAP, vec![300]), (Bytes::mib(2000), vec![400, 700, 300])] {
             let mut cache = BlockCache::up_to(cap);
             for mib in [400, 700, 300] {
-                cache.put(MemoryBlock::obtain(Backing::NATIVE, Bytes::mib(mib)).unwrap(), true);
+                let block = MemoryBlock::obtain(Backing::NATIVE, Bytes::mib(mib)).unwrap();
+                cache.put(block, Bytes::ZERO, true);
             }
             let lengths = cache.blocks.iter().map(|idle| idle.block.len() >> 20);
             assert_eq!(lengths.collect::<Vec<_>>(), stay);
