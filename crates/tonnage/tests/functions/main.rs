@@ -12,6 +12,7 @@ mod epilogue;
 mod explain;
 mod functions;
 mod fusion;
+mod heads;
 mod loops;
 mod open_dims;
 mod order;
