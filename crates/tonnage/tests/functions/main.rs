@@ -21,3 +21,4 @@ mod programs;
 mod random_loops;
 mod random_programs;
 mod rewrites;
+mod transposed;
