@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that has to hold before a change is merged, cheapest first.
 //!
-//! Nearly all of the time goes into building, and most of that into the vector loops of `tonnage-cpu`, some thousand
-//! of them for each vector width. So each step builds that crate at most once, and only for what it can show:
+//! Nearly all of the time goes into building, and most of that into the vector loops of `tonnage-simd` and `tonnage-cpu`, some thousand
+//! of them for each vector width. So each step builds those crates at most once, and only for what it can show:
 //!
 //! * All tests run in the dev profile, which has overflow checks and debug assertions, and so do the doc examples.
 //! * The release profile is what users run, it has neither, and its optimizer is the one that turns a broken `unsafe`
@@ -9,8 +9,8 @@
 //! * The Python package is built in the dev profile, after the tests, whose crates it takes as they are. A tenth of the cases of the
 //!   `onnx` package and some of each of Keras' own suites run over it.
 //! * AddressSanitizer watches one module; the crates below it are built without optimization.
-//! * `tonnage-cpu` has no tests inside of its library, for those would build it once more in each profile; they are
-//!   in its `tests/machine`. A test binary is one link, so tests are modules of few binaries.
+//! * Those two have no tests inside of their libraries, for that would build them once more in each profile; they are
+//!   in `tests/machine`. A test binary is one link, so tests are modules of few binaries.
 
 use std::io;
 use std::process::ExitCode;

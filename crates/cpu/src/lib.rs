@@ -14,7 +14,6 @@ mod random;
 mod reduce;
 mod shape;
 mod signal;
-pub mod simd;
 mod state;
 mod strided;
 mod table;

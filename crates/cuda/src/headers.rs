@@ -1,6 +1,6 @@
 //! The headers of `kernels/`: the scalar functions behind the primitives, with the CPU's bits.
 //!
-//! They hold the formulas of `tonnage_cpu::simd` once more, as text for a compiler of CUDA C. Invariant: bit for bit the same
+//! They hold the formulas of `tonnage_simd` once more, as text for a compiler of CUDA C. Invariant: bit for bit the same
 //! results as the CPU has at a level with a fused multiply-add, NaN's payload aside; only of sine, cosine and tangent beyond 10^6
 //! the last bits may differ, where the CPU asks the platform's library. `tests/formulas` holds it.
 

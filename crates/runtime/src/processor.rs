@@ -1,7 +1,7 @@
 //! What the processor of this machine has, as far as kernels use it.
 
 use tonnage_cpu::linalg::gemm::matrix_unit;
-use tonnage_cpu::simd::level;
+use tonnage_simd::level;
 
 /// The processor, as kernels use it.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use crate::tree::{File, files};
 /// alone.
 const ORDER: [&[&str]; 9] = [
     &["core", "counting"],
-    &["ops", "world"],
+    &["ops", "simd", "world"],
     &["plan"],
     &["cpu", "cuda"],
     &["runtime"],

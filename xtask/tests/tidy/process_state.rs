@@ -29,8 +29,8 @@ const ALLOWED: &[(&str, &str)] = &[
     // Where the Python program that this runs in has its packages.
     ("crates/cuda/src/driver/library.rs", "PACKAGES"),
     // What the processor can do.
-    ("crates/cpu/src/linalg/gemm/kernel/amx.rs", "THERE"),
-    ("crates/cpu/src/simd/level.rs", "LEVEL"),
+    ("crates/simd/src/level.rs", "LEVEL"),
+    ("crates/simd/src/product/amx.rs", "THERE"),
     // Objects of the interpreter, whether it was forked, and its end.
     ("crates/python/src/array.rs", "NDARRAY"),
     ("crates/python/src/callback.rs", "ENDED_BY"),

@@ -10,9 +10,9 @@ use tonnage_ops::index::rows::axis;
 use super::indices::Indices;
 use crate::kernel::Kernel;
 use crate::parallel::{GRAIN, strides};
-use crate::simd::prefetch;
 use crate::strided;
 use crate::workers::{Workers, for_each_chunk};
+use tonnage_simd::prefetch;
 
 /// Rows lie anywhere, so the machine does not guess the next one: it is prefetched this many rows before it is used.
 pub const AHEAD: usize = 16;

@@ -13,8 +13,8 @@ use super::gemm::{Matrix, Strides};
 use super::small::{self, SMALL};
 use super::substitute::{BLOCK, BlockWorkspace, Triangle, apart, workspace_bytes};
 use crate::number::Real;
-use crate::simd::{Isa, SimdKernel, level};
 use crate::workers::Workers;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Columns of the triangle that are updated at once: few, for as many above the diagonal are written in vain.
 const CHUNK: usize = 128;

@@ -5,7 +5,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::gemm::Compute;
-use crate::simd::{Isa, SimdKernel, level};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// `f32` or `f64`.
 pub trait Field:

@@ -10,8 +10,8 @@ use tonnage_ops::linalg::Size;
 use super::field::{Field, add_in, dot, largest};
 use super::gemm::{Matrix, NoEpilogue, RowLayout, Strides, Target, gemm, scratch_bytes_within};
 use crate::parallel::{cut, cut_bytes_of};
-use crate::simd::{Isa, SimdKernel, level};
 use crate::workers::Workers;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Reflections of a block.
 pub const BLOCK: usize = 32;

@@ -10,8 +10,8 @@ use tonnage_ops::linalg::Size;
 
 use super::field::{Field, dot_in};
 use super::gemm::{Matrix, NoEpilogue, Strides, Target, gemm};
-use crate::simd::{Isa, SimdKernel, level};
 use crate::workers::{Workers, for_each_chunk};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Rounds in which all rows meet; some ten do.
 const ROUNDS: usize = 60;

@@ -12,8 +12,8 @@ use super::gemm::{Matrix, Strides};
 use super::small::{self, SMALL};
 use super::substitute::{BLOCK, BlockWorkspace, Triangle, apart, held_to_solve, workspace_bytes};
 use crate::number::Real;
-use crate::simd::{Isa, SimdKernel, level};
 use crate::workers::Workers;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Columns whose products are taken from another one at once.
 const TOGETHER: usize = 4;

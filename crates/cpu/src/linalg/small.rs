@@ -8,7 +8,7 @@ use super::gemm::Strides;
 use super::lu::{Factor, Factored};
 use super::substitute::Triangle;
 use crate::number::Real;
-use crate::simd::{Isa, SimdKernel, level};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// The largest order of such a matrix.
 pub const SMALL: usize = 32;

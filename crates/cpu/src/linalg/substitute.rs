@@ -11,8 +11,8 @@ use super::field::Field;
 use super::gemm::{Matrix, NoEpilogue, RowLayout, Strides, Target, gemm, scratch_bytes_within};
 use super::small::{self, SMALL};
 use crate::parallel::{cut, cut_bytes_of};
-use crate::simd::{Isa, SimdKernel, level};
 use crate::workers::Workers;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Rows of a block.
 pub const BLOCK: usize = 64;

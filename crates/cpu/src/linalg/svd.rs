@@ -19,9 +19,9 @@ use super::qr;
 use crate::kernel::{Kernel, KernelDef};
 use crate::number::with_real;
 use crate::parallel::{cut, cut_bytes, cut_bytes_of, for_each_item};
-use crate::simd::Plain;
 use crate::strided;
 use crate::workers::{Single, Workers};
+use tonnage_simd::Plain;
 
 /// The kernel of [`SVD`](tonnage_ops::linalg::svd::SVD).
 pub static SVD: KernelDef = KernelDef {

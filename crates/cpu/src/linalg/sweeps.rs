@@ -7,8 +7,8 @@
 use tonnage_core::Result;
 
 use super::field::Field;
-use crate::simd::{Isa, SimdKernel, level};
 use crate::workers::{Workers, for_each_chunk};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Columns of a strip.
 pub const STRIP: usize = 32;

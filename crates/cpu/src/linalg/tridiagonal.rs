@@ -5,8 +5,8 @@ use tonnage_core::Result;
 use super::field::{Field, dot_in};
 use super::householder::{BLOCK, HouseholderWorkspace, reflect};
 use crate::parallel::rows_at_once;
-use crate::simd::{Isa, SimdKernel, level};
 use crate::workers::{Workers, for_each_chunk};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Takes a symmetric matrix to three diagonals. Row `j` of `vectors`, as long as the matrix is wide, becomes the vector of
 /// reflection `j`. The matrix is used up.

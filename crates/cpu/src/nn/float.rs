@@ -5,7 +5,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use tonnage_core::{bf16, f16};
 
 use crate::linalg::gemm::{Compute, GemmOutput, Reads};
-use crate::simd::{Isa, float};
+use tonnage_simd::{Isa, float};
 
 /// What floats are computed in.
 pub trait Wide:

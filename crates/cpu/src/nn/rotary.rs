@@ -4,14 +4,14 @@
 use tonnage_core::error::Result;
 use tonnage_core::{Bytes, Call, DType, Element, TensorType};
 use tonnage_ops::nn::rotary::{NAME, RotarySpec, how};
+use tonnage_simd::float::{self, MathFloat};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::float::{Float, Wide, with_float};
 use super::rows::{StridedRows, bytes_of_rows};
 use crate::index::indices::Indices;
 use crate::kernel::{Kernel, KernelDef};
 use crate::parallel::{cut, cut_bytes, for_each_item, rows_at_once};
-use crate::simd::float::{self, MathFloat};
-use crate::simd::{self, Isa};
 use crate::workers::for_each_chunk;
 
 /// The kernel of [`ROTARY_EMBEDDING`](tonnage_ops::nn::rotary::ROTARY_EMBEDDING).
@@ -46,7 +46,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let table = cut::<T::Compute>(&mut rest, width * length);
     for_each_chunk(k.workers, table, width.max(1), &|row, table| {
         let position = positions.signed(row) as f64;
-        simd::level().run(RotaryAngles { position, how, table });
+        level().run(RotaryAngles { position, how, table });
     })?;
     let table = &*table;
     let at_once = rows_at_once(width);
@@ -62,7 +62,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let x = x.row_or(row, out, buffer);
             let angles = &table[row % length * width..][..width];
             let neighbours = how.neighbours;
-            simd::level().run(RotateVector { x, angles, neighbours, work: &mut *work });
+            level().run(RotateVector { x, angles, neighbours, work: &mut *work });
             T::store(work, out);
         }
         Ok(())
@@ -76,7 +76,7 @@ struct RotaryAngles<'a, C> {
     table: &'a mut [C],
 }
 
-impl<C: Wide> simd::SimdKernel for RotaryAngles<'_, C> {
+impl<C: Wide> SimdKernel for RotaryAngles<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -108,7 +108,7 @@ struct RotateVector<'a, C> {
     work: &'a mut [C],
 }
 
-impl<C: Wide> simd::SimdKernel for RotateVector<'_, C> {
+impl<C: Wide> SimdKernel for RotateVector<'_, C> {
     type Output = ();
 
     #[inline(always)]

@@ -13,9 +13,9 @@ use tonnage_core::walk::StridedAxes;
 use crate::kernel::{Kernel, KernelDef, no_scratch};
 use crate::number::{Number, with_number};
 use crate::parallel::{rows_at_once, strides};
-use crate::simd::{Isa, level};
 use crate::strided;
 use crate::workers::{Workers, for_each_chunk};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// The kernel of [`ARGMAX`](tonnage_ops::reduce::arg::ARGMAX).
 pub static ARGMAX: KernelDef = KernelDef {
@@ -167,7 +167,7 @@ fn fetch<'a, T: Element>(
 /// The winner of a block, in lanes that the compiler puts side by side.
 struct RowWinner<'a, T, R>(&'a [T], std::marker::PhantomData<R>);
 
-impl<T: Number, R: Rank> crate::simd::SimdKernel for RowWinner<'_, T, R> {
+impl<T: Number, R: Rank> SimdKernel for RowWinner<'_, T, R> {
     type Output = T;
 
     #[inline(always)]
@@ -195,7 +195,7 @@ struct Columns<'a, T> {
 /// The winners of neighbouring columns, a row after the other.
 struct ColumnWinners<'a, T, R>(Columns<'a, T>, std::marker::PhantomData<R>);
 
-impl<T: Number, R: Rank> crate::simd::SimdKernel for ColumnWinners<'_, T, R> {
+impl<T: Number, R: Rank> SimdKernel for ColumnWinners<'_, T, R> {
     type Output = ();
 
     #[inline(always)]

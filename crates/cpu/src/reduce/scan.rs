@@ -16,10 +16,10 @@ use tonnage_ops::reduce::scan::{ScanAttrs, scan};
 use crate::kernel::{Kernel, KernelDef};
 use crate::number::with_number;
 use crate::parallel::{rows_at_once, strides};
-use crate::simd::level;
-use crate::simd::vectorize::{self, Isa};
 use crate::strided;
 use crate::workers::{Workers, for_each_chunk};
+use tonnage_simd::level;
+use tonnage_simd::vectorize::{self, Isa};
 
 /// The kernel of [`CUMSUM`](tonnage_ops::reduce::cumsum::CUMSUM).
 pub static CUMSUM: KernelDef = KernelDef {

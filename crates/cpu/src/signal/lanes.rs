@@ -7,7 +7,7 @@
 
 use super::small::small;
 use crate::linalg::field::Field;
-use crate::simd::{Isa, SimdKernel, level};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Rows that are transformed side by side: a vector of the widest kind for `f32`, two for `f64`.
 pub const LANES: usize = 16;

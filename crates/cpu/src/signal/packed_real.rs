@@ -2,7 +2,7 @@
 
 use super::lanes::{ReIm, ReImMut};
 use crate::linalg::field::Field;
-use crate::simd::{Isa, SimdKernel};
+use tonnage_simd::{Isa, SimdKernel};
 
 /// Even elements apart from odd ones.
 pub struct Deinterleave<'a, T> {

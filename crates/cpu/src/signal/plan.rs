@@ -8,8 +8,8 @@ use super::tables::{Tables, angles, table_bytes, two, two_bytes};
 use super::transpose::{SQUARE, ToLanes, ToRows, Transpose};
 use crate::linalg::field::Field;
 use crate::parallel::{ChunkedPair, GRAIN, for_each_item, for_each_pair};
-use crate::simd::{Isa, SimdKernel, level};
 use crate::workers::Workers;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// What all rows of a call share.
 pub struct FftPlan<'a, T> {

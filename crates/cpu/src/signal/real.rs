@@ -15,8 +15,8 @@ use super::plan::{FftPlan, FftWorkspace};
 use super::tables::{roots_of_unity, two, two_bytes};
 use crate::linalg::field::Field;
 use crate::parallel::{cut, cut_bytes_of};
-use crate::simd::level;
 use crate::workers::Workers;
+use tonnage_simd::level;
 
 /// The length of the transform that is run.
 fn run_over(n: usize) -> usize {

@@ -1,7 +1,7 @@
 //! Transforms of a few elements of one row, as loops over lanes are made of.
 
 use crate::linalg::field::Field;
-use crate::simd::Isa;
+use tonnage_simd::Isa;
 
 /// The transform of R elements; `roots` are the R-th roots of 1.
 #[inline(always)]

@@ -9,11 +9,11 @@ use super::lanes::{LANES, ReIm, ReImMut, reborrow};
 use super::method::FftMethod;
 use crate::linalg::field::Field;
 use crate::parallel::{ChunkedPair, GRAIN, cut, cut_bytes_of, for_each_pair};
-use crate::simd::float::real::select;
-use crate::simd::float::round;
-use crate::simd::float::trig::sin_cos_reduced;
-use crate::simd::{Isa, SimdKernel, level};
 use crate::workers::Workers;
+use tonnage_simd::float::real::select;
+use tonnage_simd::float::round;
+use tonnage_simd::float::trig::sin_cos_reduced;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Angles that are computed at once.
 const TOGETHER: usize = 256;

@@ -5,7 +5,7 @@
 
 use super::lanes::LANES;
 use crate::linalg::field::Field;
-use crate::simd::{Isa, SimdKernel};
+use tonnage_simd::{Isa, SimdKernel};
 
 /// Elements of a square.
 pub const SQUARE: usize = LANES * LANES;

@@ -11,7 +11,7 @@ use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::tile::{Close, Form, TileProgram};
 
 use super::resolve::{PrimitiveFn, resolve};
-use crate::simd::level;
+use tonnage_simd::level;
 
 /// Operands of an instruction, at most.
 const MOST: usize = 3;

@@ -6,8 +6,8 @@ use tonnage_core::tile::{Form, Reg};
 use super::ready::{Load, LoadSource, Ready, RegisterLocation, TileSlot};
 use super::resolve::PrimitiveFn;
 use super::source::repeat;
-use crate::simd::cast::cast;
-use crate::simd::{Level, level, prefetch};
+use tonnage_simd::cast::cast;
+use tonnage_simd::{Level, level, prefetch};
 
 /// What a load reads for a tile, brought beforehand as it lies in memory.
 pub struct PrefetchedLoad<'a> {

@@ -7,7 +7,7 @@ use bytemuck::{bytes_of, cast_slice};
 use tonnage_core::tile::Reduction;
 use tonnage_core::{Bool, Class, DType};
 
-use crate::simd::{Isa, SimdKernel, level};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 /// Elements that are reduced at once; partial results of blocks are joined in order.
 pub const BLOCK: usize = 512;

@@ -11,8 +11,8 @@ use tonnage_ops::tile::{TileLimits, last_uses, registers};
 
 use super::resolve::{PrimitiveFn, resolve};
 use super::source::{Read, Reader, TileSource};
-use crate::simd::cast::cast;
-use crate::simd::level;
+use tonnage_simd::cast::cast;
+use tonnage_simd::level;
 
 /// A register's tile: 4 KiB. At a cache line, since vectors that lie across two are read and written twice.
 #[derive(Clone, Copy)]

@@ -4,8 +4,8 @@ use tonnage_core::DType;
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::tile::{Instr, Prim};
 
-use crate::simd::cast::cast;
-use crate::simd::prim::{Binary, BinaryFn, Ternary, TernaryFn, Unary, UnaryFn};
+use tonnage_simd::cast::cast;
+use tonnage_simd::prim::{Binary, BinaryFn, Ternary, TernaryFn, Unary, UnaryFn};
 
 /// What an instruction calls.
 #[derive(Clone, Copy)]

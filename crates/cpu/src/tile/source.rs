@@ -9,10 +9,10 @@ use tonnage_core::walk::{Even, EvenRows};
 use tonnage_core::{Class, DType, FromScalar, with_element};
 
 use super::stored;
-use crate::simd::cast::cast;
-use crate::simd::philox::Stream;
-use crate::simd::{level, random};
 use crate::strided;
+use tonnage_simd::cast::cast;
+use tonnage_simd::philox::Stream;
+use tonnage_simd::{level, random};
 
 /// What a load reads.
 #[derive(Debug, Clone, Copy)]

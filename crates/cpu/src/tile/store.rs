@@ -8,9 +8,9 @@ use tonnage_core::tile::Form;
 
 use super::ready::{MOST_STORES, Ready, TileSlot};
 use super::transposed::TransposedBlocks;
-use crate::simd::prefetch;
-use crate::simd::stream::streaming;
 use crate::workers::Workers;
+use tonnage_simd::prefetch;
+use tonnage_simd::stream::streaming;
 
 /// Elements under which a piece is not worth another thread, of a program that does little with each.
 const GRAIN: usize = 32 * 1024;

@@ -14,7 +14,7 @@ mod allocations;
 mod bad_input;
 mod double;
 mod draw;
-#[path = "../exact/mod.rs"]
+#[path = "../../../simd/tests/exact/mod.rs"]
 mod exact;
 mod exec;
 mod forward;

@@ -1,5 +1,4 @@
-//! What lies below the table, at every vector width that this machine has: primitives, functions of floats, random
-//! numbers, and the matmul core.
+//! What lies below the table, at every vector width that this machine has: the matmul core, tile programs, workers.
 //!
 //! They stand here and not beside the code because a second build of all the vector loops, which tests inside the
 //! crate would need, takes minutes.
@@ -10,12 +9,8 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
-mod accuracy;
 mod gemm;
-mod philox;
 mod pieces;
-mod primitives;
-mod random;
 mod stream;
 mod uniform;
 mod workers;

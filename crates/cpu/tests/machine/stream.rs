@@ -2,9 +2,9 @@
 
 use tonnage_core::tile::{Prim, TileProgram};
 use tonnage_core::{DType, Layout};
-use tonnage_cpu::simd::stream::streaming;
 use tonnage_cpu::tile::{Read, TileSource, run};
 use tonnage_cpu::workers::Alone;
+use tonnage_simd::stream::streaming;
 
 #[test]
 fn every_byte_arrives_whatever_the_length_and_the_place() {

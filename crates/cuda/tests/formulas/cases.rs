@@ -2,10 +2,10 @@
 
 use bytemuck::{cast_slice, cast_slice_mut};
 use tonnage_core::DType;
-use tonnage_cpu::simd::cast::cast;
-use tonnage_cpu::simd::philox::Stream;
-use tonnage_cpu::simd::prim::{Binary, Ternary, Unary};
-use tonnage_cpu::simd::{level, random};
+use tonnage_simd::cast::cast;
+use tonnage_simd::philox::Stream;
+use tonnage_simd::prim::{Binary, Ternary, Unary};
+use tonnage_simd::{level, random};
 
 use super::inputs::{COUNT, Elements, Inputs, REGISTERS};
 use super::program::c_type;

@@ -10,7 +10,7 @@ mod inputs;
 mod program;
 
 use tonnage_core::DType;
-use tonnage_cpu::simd::{Level, level};
+use tonnage_simd::{Level, level};
 
 use cases::{Case, cases};
 use inputs::{COUNT, Elements, Inputs};

@@ -180,18 +180,35 @@ pub fn trained<M: Layer>(
     Ok((history, bits))
 }
 
-/// Steps of the jobs whose bits are compared for long: of all in the soak.
-const LONG: u64 = 100;
+/// How long a job is whose bits are compared. In the soak all take 100 steps.
+#[derive(Clone, Copy, PartialEq)]
+enum Length {
+    /// 36 steps of two ranks, 12 of more: epochs end three times at least.
+    Long,
+    /// 8 steps.
+    Short,
+}
+
+impl Length {
+    fn steps(self, world: &World) -> u64 {
+        match (self, world.size()) {
+            _ if is_soak() => 100,
+            (Length::Long, 2) => 36,
+            (Length::Long, _) => 12,
+            (Length::Short, _) => 8,
+        }
+    }
+}
 
 /// The same on all ranks, however much they hold in blocks, and in one process that accumulates: so many steps.
 fn check<M: Layer>(
     world: &World,
-    (name, steps): (&str, u64),
+    (name, length): (&str, Length),
     model: impl Fn() -> M,
     optimizer: impl Fn() -> Optimizer,
     data: &impl Feed,
 ) -> Result<()> {
-    let (is_soak, steps) = (is_soak(), if is_soak() { LONG } else { steps });
+    let (is_soak, steps) = (is_soak(), length.steps(world));
     let epochs = steps.div_ceil(12 / world.size() as u64);
     let fit = Fit::new(epochs, 8).seed(5).at_most(steps);
     // Rank 0 is the one process, and the others wait to hear what came of it.
@@ -204,7 +221,7 @@ fn check<M: Layer>(
         _ => String::new(),
     };
     // What is planned for as many ranks that are not there is what those that are there send.
-    let on_paper = match steps == LONG {
+    let on_paper = match length == Length::Long || is_soak {
         true => {
             let fit = fit.clone().across(&World::on_paper(world.size()));
             fit.shardings(&model(), &optimizer(), data, loss)?
@@ -247,19 +264,19 @@ fn equal_bits(world: &World) -> Result<()> {
     let adam = || Optimizer::adam(0.02);
     // With rows that fill no batch, and batches that fill no step.
     let data = points(101, &[6]);
-    check(world, ("mlp", LONG), perceptron, adam, &data)?;
+    check(world, ("mlp", Length::Long), perceptron, adam, &data)?;
     let clipped = || Optimizer::adamw(0.02, 0.01).clip_by_global_norm(0.5);
-    check(world, ("clipped", 8), perceptron, clipped, &data)?;
-    check(world, ("cnn", LONG), pictures, adam, &points(101, &[8, 8, 1]))?;
-    check(world, ("gpt", LONG), transformer, adam, &data)?;
+    check(world, ("clipped", Length::Short), perceptron, clipped, &data)?;
+    check(world, ("cnn", Length::Long), pictures, adam, &points(101, &[8, 8, 1]))?;
+    check(world, ("gpt", Length::Long), transformer, adam, &data)?;
     let batches = Pipeline::rows(&data).shuffle(64, RandomKey::new(1)).batch(8);
-    check(world, ("pipeline", 8), perceptron, adam, &batches)?;
+    check(world, ("pipeline", Length::Short), perceptron, adam, &batches)?;
     // Few rows of a large table, and most rows of a small one.
-    for (things, steps) in [(1000, LONG), (20, 8)] {
+    for (things, steps) in [(1000, Length::Long), (20, Length::Short)] {
         let table = || Table { things, rows: Embedding::new(things, 3), out: Dense::new(4) };
         check(world, (&format!("table of {things}"), steps), table, adam, &data)?;
         let sgd = || Optimizer::sgd(0.1);
-        check(world, (&format!("sgd, table of {things}"), 8), table, sgd, &data)?;
+        check(world, (&format!("sgd, table of {things}"), Length::Short), table, sgd, &data)?;
     }
     // Several batches on each rank: all ranks have the same.
     let fit = Fit::new(3, 4).seed(5).accumulate(2).across(world);
@@ -274,7 +291,7 @@ fn equal_bits(world: &World) -> Result<()> {
 fn norms(world: &World) -> Result<()> {
     let normed =
         || Sequential::new().then(Dense::new(9)).then(BatchNorm::new()).then(Dense::new(4));
-    check(world, ("norm", 8), normed, || Optimizer::adam(0.02), &points(101, &[6]))
+    check(world, ("norm", Length::Short), normed, || Optimizer::adam(0.02), &points(101, &[6]))
 }
 
 fn every_row_once(world: &World) -> Result<()> {

@@ -9,12 +9,11 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use tonnage_core::bf16;
+use tonnage_simd::product::amx::{AmxRows, BLOCK, SIDE, STEP};
+use tonnage_simd::product::{Compute, fetch};
+use tonnage_simd::{Isa, SimdKernel, level};
 
-use super::compute::Compute;
-use super::kernel::amx::{AmxRows, BLOCK, SIDE, STEP};
-use super::kernel::fetch;
 use super::operand::{Bf16Source, DirectMatrix, GemmOperand};
-use crate::simd::{self, Isa};
 
 /// How a block lies.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +43,7 @@ pub(super) fn pack_right<C: Compute, X: GemmOperand<C>>(
         (panels, blocks) = (cols.len() / SIDE, k_range.len() / STEP);
         let first =
             from.start as isize + cols.start as isize + k_range.start as isize * from.k_stride;
-        simd::level().run(PanelPacking { from, first, panels, blocks, each: steps * BLOCK, out });
+        level().run(PanelPacking { from, first, panels, blocks, each: steps * BLOCK, out });
     }
     for (s, k) in k_range.clone().step_by(STEP).enumerate() {
         let done = if s < blocks { panels } else { 0 };
@@ -71,7 +70,7 @@ struct PanelPacking<'a> {
     out: &'a mut [u16],
 }
 
-impl simd::SimdKernel for PanelPacking<'_> {
+impl SimdKernel for PanelPacking<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -146,7 +145,7 @@ fn pack<C: Compute, X: GemmOperand<C>>(
     out: &mut [u16],
 ) {
     struct PackBlock<'a, C, X>(&'a X, usize, AmxBlock, &'a mut [u16], PhantomData<C>);
-    impl<C: Compute, X: GemmOperand<C>> simd::SimdKernel for PackBlock<'_, C, X> {
+    impl<C: Compute, X: GemmOperand<C>> SimdKernel for PackBlock<'_, C, X> {
         type Output = ();
 
         #[inline(always)]
@@ -154,7 +153,7 @@ fn pack<C: Compute, X: GemmOperand<C>>(
             self.2.tiles::<C, X>(self.0, self.1, self.3);
         }
     }
-    simd::level().run(PackBlock(operand, batch, block, out, PhantomData::<C>));
+    level().run(PackBlock(operand, batch, block, out, PhantomData::<C>));
 }
 
 /// Rows that lie a multiple of that many bytes apart share sets of the cache, too few for 16 of them.

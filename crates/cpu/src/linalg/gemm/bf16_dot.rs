@@ -12,12 +12,11 @@
 use std::ops::Range;
 
 use tonnage_ops::linalg::Size;
+use tonnage_simd::product::amx::{AmxUnit, BLOCK, SIDE, STEP};
+use tonnage_simd::product::{GEMV_MAX, GemmOutput};
 
 use super::amx_tiles::{amx_rows, pack_right};
-use super::compute::GemmOutput;
 use super::epilogue::{BlockEpilogue, BlockPosition};
-use super::kernel::GEMV_MAX;
-use super::kernel::amx::{AmxUnit, BLOCK, SIDE, STEP};
 use super::operand::GemmOperand;
 use super::run::GemmJob;
 

@@ -20,10 +20,10 @@ use std::ops::Range;
 
 use tonnage_core::{Bytes, ErrorKind, Result};
 use tonnage_ops::linalg::Size;
+use tonnage_simd::product::fetch;
+use tonnage_simd::product::vnni::{COLS, IntegerLevel, ROWS, STEP, Sums, interleave};
 
 use super::epilogue::BlockPosition;
-use super::kernel::fetch;
-use super::kernel::vnni::{COLS, IntegerLevel, ROWS, STEP, Sums, interleave};
 use super::operand::Strides;
 use super::run::OutputSink;
 use super::target::Area;

@@ -8,20 +8,18 @@
 //!   columns, and every element is summed in the same order wherever the cuts fall.
 //!
 //! `NaN` and infinities go the way of plain arithmetic: zeros are multiplied too. Integers wrap. Subnormal numbers count as
-//! zeros where a machine is slow with them (`kernel/flush`).
+//! zeros where a machine is slow with them (`tonnage_simd::product::Flushed`).
 //!
 //! The layers, outermost first: `plan` (how a product is cut), `run` (threads), `tiles`, `bf16_dot` and `skinny` (the kinds of
-//! loops), `pack`, `kernel`.
+//! loops), `pack`; then the micro-kernels of `tonnage_simd::product`.
 
 #![allow(unsafe_code, reason = "the result is handed to threads as a pointer")]
 
 mod amx_tiles;
 mod band;
 mod bf16_dot;
-mod compute;
 mod epilogue;
 mod integer;
-mod kernel;
 mod operand;
 mod pack;
 mod panels;
@@ -32,7 +30,6 @@ mod target;
 mod tiles;
 
 pub use band::{Band, StridePattern};
-pub use compute::{Compute, GemmOutput, Reads};
 pub use epilogue::{BlockEpilogue, BlockPosition, NoEpilogue, OutputBlock, OutputEpilogue};
 pub use integer::{IntegerMatrix, integer_product, integer_scratch_bytes};
 pub use operand::{
@@ -41,14 +38,15 @@ pub use operand::{
 pub use pack::{StridedSource, strided as pack_strided};
 pub(crate) use target::Area;
 pub use target::{Grid, RowLayout, Target};
+pub use tonnage_simd::product::{Compute, GemmOutput, Reads};
 
 use std::sync::atomic::AtomicU64;
 
 use tonnage_core::{Bytes, DType, ErrorKind, Result, bf16, f16};
 pub use tonnage_ops::linalg::Size;
+use tonnage_simd::product::GemmLevel;
 
 use crate::workers::Workers;
-use kernel::GemmLevel;
 use plan::{ALIGN, GemmOptions, GemmPath, GemmPlan, suited};
 use run::{GemmJob, OutputSink};
 
@@ -315,16 +313,16 @@ where
 
 /// The unit for products of matrices that this machine has and that kernels use, by its name.
 pub fn matrix_unit() -> Option<&'static str> {
-    kernel::GemmLevel::best().has_bf16_dot().then_some("AMX (bf16)")
+    GemmLevel::best().has_bf16_dot().then_some("AMX (bf16)")
 }
 
 /// Products by the instructions of a lower level, for tests.
 #[doc(hidden)]
 pub mod forced {
     pub use super::integer::integer_product_at;
-    pub use super::kernel::GemmLevel;
-    pub use super::kernel::vnni::IntegerLevel;
     pub use super::{gemm_at, scratch_at};
+    pub use tonnage_simd::product::GemmLevel;
+    pub use tonnage_simd::product::vnni::IntegerLevel;
 }
 
 /// [`gemm`] at a level; at the lowest where the machine lacks it.

@@ -6,10 +6,9 @@
 use std::ops::Range;
 
 use tonnage_core::{ErrorKind, Result, bf16};
+use tonnage_simd::product::{Compute, GemmLevel, GemvStream, Reads};
 
 use super::band::Band;
-use super::compute::{Compute, Reads};
-use super::kernel::{GemmLevel, GemvStream};
 use super::pack;
 
 /// When the left operand is packed. (The right one is packed in blocks of panels.)

@@ -2,13 +2,13 @@
 
 #![allow(unsafe_code, reason = "calls loops that are compiled for wider vectors")]
 
-use super::compute::{Compute, Reads};
-use super::kernel::fetch;
-use super::kernel::transpose::{PanelTranspose, TRANSPOSE_ROWS};
+use tonnage_simd::product::transpose::{PanelTranspose, TRANSPOSE_ROWS};
+use tonnage_simd::product::{Compute, Reads, fetch};
+
 use super::operand::pack_with;
 
 #[cfg(target_arch = "x86_64")]
-use super::kernel::GemmLevel;
+use tonnage_simd::product::GemmLevel;
 
 /// A block of a strided matrix. The operand has checked that it lies in `data`.
 #[derive(Debug, Clone, Copy)]

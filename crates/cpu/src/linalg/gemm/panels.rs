@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use tonnage_simd::product::Compute;
+
 use super::band::Band;
-use super::compute::Compute;
 use super::operand::{DirectMatrix, GemmOperand};
 
 /// Bytes over which an operand may be spread to be packed by the first tiles that read it: a piece of a file, with the

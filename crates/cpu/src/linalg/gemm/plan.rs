@@ -8,11 +8,10 @@
 use std::ops::Range;
 
 use tonnage_ops::linalg::Size;
+use tonnage_simd::product::amx::SIDE;
+use tonnage_simd::product::{Compute, GEMV_MAX, MicroKernel};
 
 use super::bf16_dot;
-use super::compute::Compute;
-use super::kernel::amx::SIDE;
-use super::kernel::{GEMV_MAX, MicroKernel};
 use super::operand::Packs;
 
 /// Which loops run a product.

@@ -11,10 +11,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tonnage_ops::linalg::Size;
+use tonnage_simd::product::{GemmLevel, GemmOutput, MicroKernel};
 
-use super::compute::GemmOutput;
 use super::epilogue::{BlockEpilogue, BlockPosition, OutputBlock};
-use super::kernel::{GemmLevel, MicroKernel};
 use super::operand::GemmOperand;
 use super::plan::{GemmPath, GemmPlan, TOLD_APART};
 use super::target::RowLayout;

@@ -10,9 +10,11 @@
 
 use std::ops::Range;
 
-use super::compute::{Compute, GemmOutput};
+use tonnage_simd::product::{
+    Compute, Flushed, GEMV_MAX, GemmOutput, GemvStream, SIDE_BY_SIDE, Tile, TileFn,
+};
+
 use super::epilogue::{BlockEpilogue, BlockPosition};
-use super::kernel::{Flushed, GEMV_MAX, GemvStream, SIDE_BY_SIDE, Tile, TileFn};
 use super::operand::{DirectMatrix, GemmOperand};
 use super::plan::{ALIGN, GEMV_CHAIN, GEMV_K, GemmPath, gemv_chunk, gemv_packed};
 use super::run::GemmJob;

@@ -8,9 +8,9 @@
 
 use std::ops::Range;
 
-use super::compute::{Compute, GemmOutput};
+use tonnage_simd::product::{ALONG, Compute, Flushed, GEMV_MAX, GemmOutput, Tile, TileFn};
+
 use super::epilogue::{BlockEpilogue, BlockPosition, OutputBlock};
-use super::kernel::{ALONG, Flushed, GEMV_MAX, Tile, TileFn};
 use super::operand::{DirectMatrix, GemmOperand, Packs, Strip};
 use super::panels::{Access, Left, Panels, Right, packed};
 use super::plan::{ALIGN, SUMS};

@@ -6,6 +6,7 @@ use tonnage_core::{Bytes, Call, DType, Element};
 use tonnage_ops::linalg::Size;
 use tonnage_ops::nn::attention::computed;
 use tonnage_ops::nn::attention::forward::NAME;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::block::{AttentionInputs, AttentionSizes, QUERIES, front};
 use crate::kernel::{Kernel, KernelDef};
@@ -14,7 +15,6 @@ use crate::linalg::gemm::{
 };
 use crate::nn::float::{Float, Wide, with_float};
 use crate::parallel::{cut, cut_bytes, for_each_item};
-use crate::simd::{self, Isa};
 use crate::workers::{Single, Workers};
 
 /// The kernel of [`ATTENTION`](tonnage_ops::nn::attention::forward::ATTENTION).
@@ -130,7 +130,7 @@ fn attend<T: Float>(
     for keys in inputs.blocks(&block.queries) {
         let scores = &mut scores[..keys.len() * count];
         inputs.scores(batch_head, &block.queries, &keys, transposed, scores, slot, workers)?;
-        simd::level().run(Weigh::<T::Compute> { scores, largest, total, shrink });
+        level().run(Weigh::<T::Compute> { scores, largest, total, shrink });
         if keys.start > 0 {
             for (sums, by) in sums.chunks_exact_mut(of.values).zip(&*shrink) {
                 sums.iter_mut().for_each(|sum| *sum = *sum * *by);
@@ -146,7 +146,7 @@ fn attend<T: Float>(
         gemm(size, &left, &right, target, &NoEpilogue, slot, workers)?;
     }
     let QueryBlock { means, lse, lost, .. } = block;
-    simd::level().run(Finish::<T> { sums, largest, total, means, lse, lost });
+    level().run(Finish::<T> { sums, largest, total, means, lse, lost });
     Ok(())
 }
 
@@ -163,7 +163,7 @@ struct Weigh<'a, C> {
 /// Queries whose columns stay in L1 from one pass to the next.
 const COLUMNS: usize = 32;
 
-impl<C: Wide> simd::SimdKernel for Weigh<'_, C> {
+impl<C: Wide> SimdKernel for Weigh<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -215,7 +215,7 @@ struct Finish<'a, T: Float> {
     lost: &'a mut [T::Compute],
 }
 
-impl<T: Float> simd::SimdKernel for Finish<'_, T> {
+impl<T: Float> SimdKernel for Finish<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -12,6 +12,7 @@ use tonnage_core::{Bytes, Call, DType};
 use tonnage_ops::linalg::Size;
 use tonnage_ops::nn::attention::computed;
 use tonnage_ops::nn::attention::grad::NAME;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::block::{AttentionInputs, AttentionSizes, HeadRows, QUERIES, front};
 use crate::kernel::{Kernel, KernelDef};
@@ -20,7 +21,6 @@ use crate::linalg::gemm::{
 };
 use crate::nn::float::{Float, Wide, with_float};
 use crate::parallel::{ChunkedPair, cut, cut_bytes, for_each_item, for_each_pair};
-use crate::simd::{self, Isa};
 use crate::workers::{Single, Workers, for_each_chunk};
 
 /// The kernel of [`ATTENTION_GRAD`](tonnage_ops::nn::attention::grad::ATTENTION_GRAD).
@@ -261,7 +261,7 @@ impl<T: Float> AttentionGradInputs<'_, T> {
                 workers,
             )?;
             for_each_chunk(workers, weights, AT_ONCE * count, &|_, weights| {
-                simd::level().run(Weights { weights, lse, lost });
+                level().run(Weights { weights, lse, lost });
             })?;
             let plain = Strides::rows_of(count);
             let dv = &mut block.dv[keys.start * of.values..][..rows * of.values];
@@ -273,7 +273,7 @@ impl<T: Float> AttentionGradInputs<'_, T> {
             let chunk = AT_ONCE * count;
             let pair = ChunkedPair { a: slopes, chunk_a: chunk, b: weights, chunk_b: chunk };
             for_each_pair(workers, pair, &|_, slopes, weights| {
-                simd::level().run(Slopes { slopes, weights, shared, scale });
+                level().run(Slopes { slopes, weights, shared, scale });
             })?;
             let slopes = &block.slopes[..rows * count];
             let dk = &mut block.dk[keys.start * of.width..][..rows * of.width];
@@ -313,7 +313,7 @@ struct Weights<'a, C> {
     lost: &'a [C],
 }
 
-impl<C: Wide> simd::SimdKernel for Weights<'_, C> {
+impl<C: Wide> SimdKernel for Weights<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -334,7 +334,7 @@ struct Slopes<'a, C> {
     scale: C,
 }
 
-impl<C: Wide> simd::SimdKernel for Slopes<'_, C> {
+impl<C: Wide> SimdKernel for Slopes<'_, C> {
     type Output = ();
 
     #[inline(always)]

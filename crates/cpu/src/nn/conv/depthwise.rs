@@ -8,6 +8,7 @@ use bytemuck::Pod;
 use tonnage_core::lent::In;
 use tonnage_core::{Bytes, DType, Result};
 use tonnage_ops::nn::conv::ConvSizes;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::classes::AxisResidue;
 use super::filter::Taps;
@@ -15,7 +16,6 @@ use super::operand::slides;
 use crate::linalg::gemm::{Compute, Reads};
 use crate::nn::float::{Float, Wide};
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa, SimdKernel};
 use crate::workers::{Workers, for_each_chunk};
 
 /// Channels of a vector of sums: the widest that machines have. Weights are laid out in multiples of it.
@@ -122,7 +122,7 @@ impl<'a> Gather<'a> {
                     channels,
                     out,
                 };
-                simd::level().run(pixel_row);
+                level().run(pixel_row);
             }
         })
     }

@@ -7,6 +7,7 @@
 use tonnage_core::lent::In;
 use tonnage_core::{Bytes, DType, Result};
 use tonnage_ops::nn::conv::ConvSizes;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::depthwise::{BLOCK, add_products, add_rest, computed, space};
 use super::operand::slides;
@@ -14,7 +15,6 @@ use super::slide::Slide;
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide};
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa, SimdKernel};
 use crate::workers::{Workers, for_each_chunk};
 
 /// The most parts.
@@ -97,7 +97,7 @@ impl<'a, T: Float> DepthwiseFilterGrad<'a, T> {
                 if workers.is_stopped() {
                     return;
                 }
-                simd::level().run(WindowRow { of: self, window_row, row, sums });
+                level().run(WindowRow { of: self, window_row, row, sums });
             }
         })?;
         let (first, others) = sums.split_at_mut(taps * row);

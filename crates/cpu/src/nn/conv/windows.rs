@@ -4,6 +4,8 @@
 //! there, and a strip of them is copied once for all: as many rows of pixels as a window has rows of taps. Otherwise
 //! each window is copied for itself. What lies in padding is zero.
 
+use tonnage_simd::{Isa, SimdKernel, level};
+
 use std::ops::Range;
 
 use super::band;
@@ -11,7 +13,6 @@ use super::slide::Slide;
 use super::widen::copy;
 use crate::linalg::gemm::{Compute, Packs, Reads, Strip};
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa, SimdKernel};
 
 /// From this many windows along width on, strips of tiles keep to one row of them.
 const LONG: usize = 12;
@@ -125,7 +126,7 @@ impl<T> ImageWindows<'_, T> {
     {
         if width == 1 {
             let first = self.cursor(windows.start);
-            return simd::level().run(PackWindows { of: self, group, first, k_range, out });
+            return level().run(PackWindows { of: self, group, first, k_range, out });
         }
         // A few windows beside many filters: elements of each lie `width` apart.
         let panels = out.chunks_exact_mut((width * k_range.len()).max(1));
@@ -196,7 +197,7 @@ impl<T> ImageWindows<'_, T> {
         let pixels = (windows.len() - 1) * slide.step + slide.taps;
         let len = pixels * self.channels;
         let rows = k_range.start / row_len..k_range.end / row_len;
-        simd::level().run(CopyTapRows { of: self, group, first, rows, out: &mut *out, len });
+        level().run(CopyTapRows { of: self, group, first, rows, out: &mut *out, len });
         Strip {
             mn_stride: slide.step * self.channels,
             k_stride: 1,
@@ -222,14 +223,7 @@ impl<T> ImageWindows<'_, T> {
             if taps.len() < width {
                 out.fill(C::ZERO);
             }
-            simd::level().run(PackTaps {
-                of: self,
-                group,
-                taps,
-                windows: windows.clone(),
-                width,
-                out,
-            });
+            level().run(PackTaps { of: self, group, taps, windows: windows.clone(), width, out });
         }
     }
 

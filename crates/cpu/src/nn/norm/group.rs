@@ -5,6 +5,7 @@ use tonnage_core::error::Result;
 use tonnage_core::{Bytes, Call, Element};
 use tonnage_ops::nn::norm::group::NAME;
 use tonnage_ops::nn::norm::{NormSpec, computed, how};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::images::{BLOCK, ImageSplit, Images, bytes, channel_numbers, gathered, repeated};
 use crate::kernel::{Kernel, KernelDef};
@@ -12,7 +13,6 @@ use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::StridedRows;
 use crate::parallel::{cut, for_each_item};
-use crate::simd::{self, Isa};
 
 /// The kernel of [`GROUP_NORM`](tonnage_ops::nn::norm::group::GROUP_NORM).
 pub static GROUP_NORM: KernelDef =
@@ -155,7 +155,7 @@ impl<T: Float> GroupNormInputs<'_, T> {
         for first in rows.clone().step_by(self.of.tile()) {
             let count = self.of.tile().min(rows.end - first);
             let tile = self.x.tile(first, count, buffer);
-            simd::level().run(Moments { tile, mean: &mut *tile_mean, square: &mut *tile_square });
+            level().run(Moments { tile, mean: &mut *tile_mean, square: &mut *tile_square });
             join(mean, square, first - rows.start, tile_mean, tile_square, count);
         }
     }
@@ -213,7 +213,7 @@ impl<T: Float> GroupNormInputs<'_, T> {
         let (scale, bias) = (self.scale.row(0, of_scale), self.bias.row(0, of_bias));
         channel_numbers(&self.of, &self.how, (means, variances), scale, mean, by);
         let tile = self.x.tile(first, out.len() / self.of.channels, buffer);
-        simd::level().run(Normalize::<T> { tile, mean, by, bias, out });
+        level().run(Normalize::<T> { tile, mean, by, bias, out });
     }
 }
 
@@ -224,7 +224,7 @@ struct Moments<'a, C> {
     square: &'a mut [C],
 }
 
-impl<C: Wide> simd::SimdKernel for Moments<'_, C> {
+impl<C: Wide> SimdKernel for Moments<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -299,7 +299,7 @@ struct Normalize<'a, T: Float> {
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::SimdKernel for Normalize<'_, T> {
+impl<T: Float> SimdKernel for Normalize<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -6,6 +6,7 @@ use tonnage_core::lent::In;
 use tonnage_core::{Bytes, Call, Element};
 use tonnage_ops::nn::norm::group_grad::NAME;
 use tonnage_ops::nn::norm::{NormSpec, computed, how};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::images::{BLOCK, ImageSplit, Images, bytes, gathered, repeated};
 use crate::kernel::{Kernel, KernelDef};
@@ -13,7 +14,6 @@ use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::StridedRows;
 use crate::parallel::{cut, for_each_item};
-use crate::simd::{self, Isa};
 
 /// The kernel of [`GROUP_NORM_GRAD`](tonnage_ops::nn::norm::group_grad::GROUP_NORM_GRAD).
 pub static GROUP_NORM_GRAD: KernelDef =
@@ -159,7 +159,7 @@ impl<T: Float> GroupNormGradInputs<'_, T> {
         for first in rows.clone().step_by(self.of.tile()) {
             let count = self.of.tile().min(rows.end - first);
             let (x, g) = (self.x.tile(first, count, x_tile), self.g.tile(first, count, g_tile));
-            simd::level().run(TileSums { x, g, mean, products, plain });
+            level().run(TileSums { x, g, mean, products, plain });
         }
         products.iter_mut().zip(by).for_each(|(sum, by)| *sum = *sum * *by);
     }
@@ -193,16 +193,7 @@ impl<T: Float> GroupNormGradInputs<'_, T> {
         let row = image * self.of.pixels + first;
         let count = dx.len() / self.of.channels;
         let (x, g) = (self.x.tile(row, count, x_tile), self.g.tile(row, count, g_tile));
-        simd::level().run(GroupNormGradTile::<T> {
-            x,
-            g,
-            mean,
-            by,
-            scale,
-            for_mean,
-            for_deviation,
-            dx,
-        });
+        level().run(GroupNormGradTile::<T> { x, g, mean, by, scale, for_mean, for_deviation, dx });
     }
 
     /// One image: its sums, which are added to `sums`, and its gradient.
@@ -232,7 +223,7 @@ struct TileSums<'a, C> {
     plain: &'a mut [C],
 }
 
-impl<C: Wide> simd::SimdKernel for TileSums<'_, C> {
+impl<C: Wide> SimdKernel for TileSums<'_, C> {
     type Output = ();
 
     #[inline(always)]
@@ -285,7 +276,7 @@ struct GroupNormGradTile<'a, T: Float> {
     dx: &'a mut [T],
 }
 
-impl<T: Float> simd::SimdKernel for GroupNormGradTile<'_, T> {
+impl<T: Float> SimdKernel for GroupNormGradTile<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -4,12 +4,12 @@ use tonnage_core::error::Result;
 use tonnage_core::{Bytes, Call, DType, Element};
 use tonnage_ops::nn::norm::layer::NAME;
 use tonnage_ops::nn::norm::{NormSpec, computed, how};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use crate::kernel::{Kernel, KernelDef};
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::{LANES, StridedRows, sum1};
 use crate::parallel::{cut, cut_bytes, for_each_item, rows_at_once};
-use crate::simd::{self, Isa};
 
 /// The kernel of [`LAYER_NORM`](tonnage_ops::nn::norm::layer::LAYER_NORM).
 pub static LAYER_NORM: KernelDef =
@@ -43,7 +43,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let (scale, bias) = (scale.row(0, of_scale), bias.row(0, of_bias));
         for (i, out) in out.chunks_exact_mut(width).enumerate() {
             let x = x.row(number * at_once + i, buffer);
-            simd::level().run(LayerNormRow::<T> { x, scale, bias, how, out });
+            level().run(LayerNormRow::<T> { x, scale, bias, how, out });
         }
         Ok(())
     })
@@ -67,7 +67,7 @@ struct LayerNormRow<'a, T: Float> {
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::SimdKernel for LayerNormRow<'_, T> {
+impl<T: Float> SimdKernel for LayerNormRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

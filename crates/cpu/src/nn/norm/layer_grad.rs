@@ -5,6 +5,7 @@ use tonnage_core::error::Result;
 use tonnage_core::{Bytes, Call, DType, Element};
 use tonnage_ops::nn::norm::layer_grad::NAME;
 use tonnage_ops::nn::norm::{NormSpec, computed, how};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::layer::statistics;
 use crate::kernel::{Kernel, KernelDef};
@@ -12,7 +13,6 @@ use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::{LANES, StridedRows, sum1, sum2};
 use crate::parallel::{GRAIN, cut, cut_bytes, for_each_item};
-use crate::simd::{self, Isa};
 
 /// The most parts of the sums over rows.
 const PARTS: usize = 64;
@@ -67,7 +67,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         for (i, dx) in dx.chunks_exact_mut(width).enumerate() {
             let number = part * each + i;
             let (x, g) = (x.row(number, of_x), g.row(number, of_g));
-            simd::level().run(LayerNormGradRow::<T> { x, g, scale, how, dx, dscale, dbias });
+            level().run(LayerNormGradRow::<T> { x, g, scale, how, dx, dscale, dbias });
         }
         Ok(())
     })?;
@@ -94,7 +94,7 @@ struct LayerNormGradRow<'a, T: Float> {
     dbias: &'a mut [T::Compute],
 }
 
-impl<T: Float> simd::SimdKernel for LayerNormGradRow<'_, T> {
+impl<T: Float> SimdKernel for LayerNormGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -3,13 +3,13 @@
 use tonnage_core::error::Result;
 use tonnage_ops::nn::pool::avg::{NAME, average};
 use tonnage_ops::nn::window::WindowGeometry;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::PixelRow;
 use crate::kernel::{Kernel, KernelDef, no_scratch};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa};
 use crate::workers::for_each_chunk;
 
 /// The kernel of [`AVG_POOL`](tonnage_ops::nn::pool::avg::AVG_POOL).
@@ -35,7 +35,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let ((sizes, out), pixels) = (out.parts::<T>(), Pixels::of(&image.layout));
     let row_len = sizes[sizes.len() - 2] * pixels.channels;
     for_each_chunk(k.workers, out, row_len, &|number, out| {
-        simd::level().run(AvgPoolRow {
+        level().run(AvgPoolRow {
             data: image.slice::<T>(),
             pixels: &pixels,
             window: &window,
@@ -81,7 +81,7 @@ struct AvgPoolRow<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::SimdKernel for AvgPoolRow<'_, T> {
+impl<T: Float> SimdKernel for AvgPoolRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

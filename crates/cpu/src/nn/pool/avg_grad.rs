@@ -5,6 +5,7 @@ use tonnage_core::error::Result;
 use tonnage_ops::nn::pool::avg::average;
 use tonnage_ops::nn::pool::avg_grad::NAME;
 use tonnage_ops::nn::window::{WindowAxis, WindowGeometry};
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::PixelRow;
 use super::avg::{BLOCK, add, share};
@@ -12,7 +13,6 @@ use crate::kernel::{Kernel, KernelDef, no_scratch};
 use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, with_float};
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa};
 use crate::workers::for_each_chunk;
 
 /// The kernel of [`AVG_POOL_GRAD`](tonnage_ops::nn::pool::avg_grad::AVG_POOL_GRAD).
@@ -30,7 +30,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
     let mut lengths = [1; 3];
     lengths[3 - window.spatial..].copy_from_slice(&sizes[1..sizes.len() - 1]);
     for_each_chunk(k.workers, out, lengths[2] * made.channels, &|number, out| {
-        simd::level().run(AvgPoolGradRow {
+        level().run(AvgPoolGradRow {
             data: values.slice::<T>(),
             made: &made,
             lengths,
@@ -67,7 +67,7 @@ fn over(
     windows.map(move |window| (window, axis.inside(window, len).len()))
 }
 
-impl<T: Float> simd::SimdKernel for AvgPoolGradRow<'_, T> {
+impl<T: Float> SimdKernel for AvgPoolGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -6,13 +6,13 @@ use tonnage_core::{DType, Element};
 use tonnage_ops::nn::pool::max::NAME;
 use tonnage_ops::nn::pool::window;
 use tonnage_ops::nn::window::WindowGeometry;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::PixelRow;
 use crate::kernel::{Kernel, KernelDef, no_scratch};
 use crate::nn::window::Pixels;
 use crate::number::{Number, with_number};
 use crate::parallel::{ChunkedPair, for_each_pair};
-use crate::simd::{self, Isa};
 use crate::workers::{Workers, for_each_chunk};
 
 /// The kernel of [`MAX_POOL`](tonnage_ops::nn::pool::max::MAX_POOL).
@@ -55,7 +55,7 @@ impl MaxPoolCall<'_> {
     fn plain<T: Number>(&self, out: &mut [T], workers: &dyn Workers) -> Result<()> {
         for_each_chunk(workers, out, self.row_len(), &|number, to| {
             let row = PixelRow::of(number, self.sizes);
-            simd::level().run(MaxPoolRow { of: self, row, out: to, note: () });
+            level().run(MaxPoolRow { of: self, row, out: to, note: () });
         })
     }
 
@@ -70,7 +70,7 @@ impl MaxPoolCall<'_> {
         let pair = ChunkedPair { a: out, chunk_a: row_len, b: index, chunk_b: row_len };
         for_each_pair(workers, pair, &|number, to, index| {
             let row = PixelRow::of(number, self.sizes);
-            simd::level().run(MaxPoolRow {
+            level().run(MaxPoolRow {
                 of: self,
                 row,
                 out: to,
@@ -150,7 +150,7 @@ struct MaxPoolRow<'a, T, N> {
     note: N,
 }
 
-impl<T: Number, N: Note> simd::SimdKernel for MaxPoolRow<'_, T, N> {
+impl<T: Number, N: Note> SimdKernel for MaxPoolRow<'_, T, N> {
     type Output = ();
 
     #[inline(always)]

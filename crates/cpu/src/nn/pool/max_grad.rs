@@ -8,12 +8,12 @@ use tonnage_core::{DType, Element};
 use tonnage_ops::nn::pool::max_grad::NAME;
 use tonnage_ops::nn::pool::window;
 use tonnage_ops::nn::window::WindowGeometry;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::PixelRow;
 use crate::kernel::{Kernel, KernelDef, no_scratch};
 use crate::nn::window::Pixels;
 use crate::number::{Number, with_number};
-use crate::simd::{self, Isa};
 use crate::strided;
 use crate::workers::{Workers, for_each_chunk};
 
@@ -53,7 +53,7 @@ impl MaxPoolGradCall<'_> {
             if let Data::Slice(_) = self.into.data {
                 strided::copy(&self.into.layout, self.into.slice::<T>(), number * row_len, to);
             }
-            simd::level().run(MaxPoolGradRow {
+            level().run(MaxPoolGradRow {
                 from: PooledValues {
                     values: self.g.slice::<T>(),
                     value: Pixels::of(&self.g.layout),
@@ -89,7 +89,7 @@ struct MaxPoolGradRow<'a, T, I> {
     out: &'a mut [T],
 }
 
-impl<T: Number, N: Element + Into<usize>> simd::SimdKernel for MaxPoolGradRow<'_, T, N> {
+impl<T: Number, N: Element + Into<usize>> SimdKernel for MaxPoolGradRow<'_, T, N> {
     type Output = ();
 
     /// Adds what the windows over the row give, window by window from the last tap back: those come in the order in which

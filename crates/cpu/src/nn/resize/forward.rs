@@ -3,6 +3,7 @@
 use tonnage_core::error::Result;
 use tonnage_ops::nn::resize::forward::NAME;
 use tonnage_ops::nn::resize::resize;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::{ResizeAxis, axes};
 use crate::kernel::{Kernel, KernelDef, no_scratch};
@@ -10,7 +11,6 @@ use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::pool::avg::add;
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa};
 use crate::workers::for_each_chunk;
 
 /// The kernel of [`RESIZE`](tonnage_ops::nn::resize::forward::RESIZE).
@@ -31,7 +31,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let (rest, y) = (number / axes[1].to, number % axes[1].to);
         let (batch, z) = (rest / axes[0].to, rest % axes[0].to);
         let data = image.slice::<T>();
-        simd::level().run(ResizeRow { data, pixels: &pixels, axes, batch, at: [z, y], out });
+        level().run(ResizeRow { data, pixels: &pixels, axes, batch, at: [z, y], out });
     })?;
     Ok(())
 }
@@ -49,7 +49,7 @@ struct ResizeRow<'a, T> {
 /// Channels that are kept close at hand.
 pub(super) const BLOCK: usize = 64;
 
-impl<T: Float> simd::SimdKernel for ResizeRow<'_, T> {
+impl<T: Float> SimdKernel for ResizeRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -4,6 +4,7 @@
 use tonnage_core::error::Result;
 use tonnage_ops::nn::resize::grad::NAME;
 use tonnage_ops::nn::resize::resize;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::forward::BLOCK;
 use super::{ResizeAxis, axes};
@@ -12,7 +13,6 @@ use crate::linalg::gemm::Compute;
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::pool::avg::add;
 use crate::nn::window::Pixels;
-use crate::simd::{self, Isa};
 use crate::workers::for_each_chunk;
 
 /// The kernel of [`RESIZE_GRAD`](tonnage_ops::nn::resize::grad::RESIZE_GRAD).
@@ -33,7 +33,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
         let (rest, y) = (number / axes[1].from, number % axes[1].from);
         let (batch, z) = (rest / axes[0].from, rest % axes[0].from);
         let data = values.slice::<T>();
-        simd::level().run(ResizeGradRow { data, made: &made, axes, batch, at: [z, y], out });
+        level().run(ResizeGradRow { data, made: &made, axes, batch, at: [z, y], out });
     })?;
     Ok(())
 }
@@ -48,7 +48,7 @@ struct ResizeGradRow<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Float> simd::SimdKernel for ResizeGradRow<'_, T> {
+impl<T: Float> SimdKernel for ResizeGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

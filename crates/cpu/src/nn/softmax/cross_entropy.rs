@@ -4,6 +4,7 @@ use tonnage_core::Element;
 use tonnage_core::error::Result;
 use tonnage_ops::nn::softmax::cross_entropy::NAME;
 use tonnage_ops::nn::softmax::smoothing;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::{powers_of, rows_scratch};
 use crate::index::indices::Indices;
@@ -11,7 +12,6 @@ use crate::kernel::{Kernel, KernelDef};
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::{StridedRows, bytes_of_rows, sum1};
 use crate::parallel::{cut, for_each_item, rows_at_once};
-use crate::simd::{self, Isa};
 
 /// The kernel of [`CROSS_ENTROPY`](tonnage_ops::nn::softmax::cross_entropy::CROSS_ENTROPY).
 pub static CROSS_ENTROPY: KernelDef = KernelDef {
@@ -38,7 +38,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let row = number * at_once + i;
             let x = x.row(row, buffer);
             let label = x[labels.get(row)];
-            *loss = simd::level().run(CrossEntropyRow { x, label, share, powers: &mut *powers });
+            *loss = level().run(CrossEntropyRow { x, label, share, powers: &mut *powers });
         }
         Ok(())
     })
@@ -52,7 +52,7 @@ struct CrossEntropyRow<'a, C> {
     powers: &'a mut [C],
 }
 
-impl<C: Wide> simd::SimdKernel for CrossEntropyRow<'_, C> {
+impl<C: Wide> SimdKernel for CrossEntropyRow<'_, C> {
     type Output = C;
 
     #[inline(always)]

@@ -4,13 +4,13 @@ use tonnage_core::Element;
 use tonnage_core::error::Result;
 use tonnage_ops::nn::softmax::cross_entropy_dense::NAME;
 use tonnage_ops::nn::softmax::smoothing;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::{powers_of, rows_scratch};
 use crate::kernel::{Kernel, KernelDef};
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::{StridedRows, bytes_of_rows, sum2};
 use crate::parallel::{cut, for_each_item, rows_at_once};
-use crate::simd::{self, Isa};
 
 /// The kernel of [`CROSS_ENTROPY_DENSE`](tonnage_ops::nn::softmax::cross_entropy_dense::CROSS_ENTROPY_DENSE).
 pub static CROSS_ENTROPY_DENSE: KernelDef = KernelDef {
@@ -38,8 +38,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let row = number * at_once + i;
             let (x, targets) = (x.row(row, of_x), targets.row(row, of_t));
             let powers = &mut *powers;
-            let made =
-                simd::level().run(DenseCrossEntropyRow { x, targets, certain, even, powers });
+            let made = level().run(DenseCrossEntropyRow { x, targets, certain, even, powers });
             T::store(&[made], std::slice::from_mut(loss));
         }
         Ok(())
@@ -55,7 +54,7 @@ struct DenseCrossEntropyRow<'a, C> {
     powers: &'a mut [C],
 }
 
-impl<C: Wide> simd::SimdKernel for DenseCrossEntropyRow<'_, C> {
+impl<C: Wide> SimdKernel for DenseCrossEntropyRow<'_, C> {
     type Output = C;
 
     #[inline(always)]

@@ -4,13 +4,13 @@ use tonnage_core::Element;
 use tonnage_core::error::Result;
 use tonnage_ops::nn::softmax::cross_entropy_dense_grad::NAME;
 use tonnage_ops::nn::softmax::smoothing;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::{powers_of, rows_scratch};
 use crate::kernel::{Kernel, KernelDef};
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::{StridedRows, bytes_of_rows, sum1};
 use crate::parallel::{cut, for_each_item, rows_at_once};
-use crate::simd::{self, Isa};
 use crate::strided::Positions;
 
 /// The kernel of [`CROSS_ENTROPY_DENSE_GRAD`](tonnage_ops::nn::softmax::cross_entropy_dense_grad::CROSS_ENTROPY_DENSE_GRAD).
@@ -42,15 +42,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let g: T::Compute = g.slice::<T>()[places.at(row)].read();
             let (x, targets) = (x.row_or(row, out, of_x), targets.row(row, of_t));
             let (share, work) = (T::Compute::of(share), &mut *work);
-            simd::level().run(DenseCrossEntropyGradRow {
-                x,
-                targets,
-                g,
-                share,
-                certain,
-                even,
-                work,
-            });
+            level().run(DenseCrossEntropyGradRow { x, targets, g, share, certain, even, work });
             T::store(work, out);
         }
         Ok(())
@@ -68,7 +60,7 @@ struct DenseCrossEntropyGradRow<'a, C> {
     work: &'a mut [C],
 }
 
-impl<C: Wide> simd::SimdKernel for DenseCrossEntropyGradRow<'_, C> {
+impl<C: Wide> SimdKernel for DenseCrossEntropyGradRow<'_, C> {
     type Output = ();
 
     #[inline(always)]

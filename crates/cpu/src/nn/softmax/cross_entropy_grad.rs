@@ -4,6 +4,7 @@ use tonnage_core::Element;
 use tonnage_core::error::Result;
 use tonnage_ops::nn::softmax::cross_entropy_grad::NAME;
 use tonnage_ops::nn::softmax::smoothing;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::{powers_of, rows_scratch};
 use crate::index::indices::Indices;
@@ -11,7 +12,6 @@ use crate::kernel::{Kernel, KernelDef};
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::{StridedRows, bytes_of_rows};
 use crate::parallel::{cut, for_each_item, rows_at_once};
-use crate::simd::{self, Isa};
 use crate::strided::Positions;
 
 /// The kernel of [`CROSS_ENTROPY_GRAD`](tonnage_ops::nn::softmax::cross_entropy_grad::CROSS_ENTROPY_GRAD).
@@ -42,7 +42,7 @@ fn run<T: Float>(k: &mut Kernel) -> Result<()> {
             let g = g.slice::<T::Compute>()[places.at(row)];
             let less = g * T::Compute::of(share / width as f64);
             let x = x.row_or(row, out, buffer);
-            simd::level().run(Shares { x, by: g, less, work: &mut *work });
+            level().run(Shares { x, by: g, less, work: &mut *work });
             let label = &mut work[labels.get(row)];
             *label = *label - g * T::Compute::of(1.0 - share);
             T::store(work, out);
@@ -59,7 +59,7 @@ struct Shares<'a, C> {
     work: &'a mut [C],
 }
 
-impl<C: Wide> simd::SimdKernel for Shares<'_, C> {
+impl<C: Wide> SimdKernel for Shares<'_, C> {
     type Output = ();
 
     #[inline(always)]

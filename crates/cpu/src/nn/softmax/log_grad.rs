@@ -2,12 +2,12 @@
 
 use tonnage_core::error::Result;
 use tonnage_ops::nn::softmax::log_grad::NAME;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::{SoftmaxRow, each_row, rows_scratch};
 use crate::kernel::{Kernel, KernelDef};
 use crate::nn::float::{Float, Wide, with_float};
 use crate::nn::rows::sum1;
-use crate::simd::{self, Isa};
 
 /// The kernel of [`LOG_SOFTMAX_GRAD`](tonnage_ops::nn::softmax::log_grad::LOG_SOFTMAX_GRAD).
 pub static LOG_SOFTMAX_GRAD: KernelDef = KernelDef {
@@ -19,13 +19,13 @@ pub static LOG_SOFTMAX_GRAD: KernelDef = KernelDef {
 
 fn kernel(k: &mut Kernel) -> Result<()> {
     with_float!(NAME, k.outputs[0].dtype, T => {
-        each_row::<T, 2>(k, &|row| simd::level().run(LogSoftmaxGradRow(row)))
+        each_row::<T, 2>(k, &|row| level().run(LogSoftmaxGradRow(row)))
     })
 }
 
 struct LogSoftmaxGradRow<'a, T: Float>(SoftmaxRow<'a, T, 2>);
 
-impl<T: Float> simd::SimdKernel for LogSoftmaxGradRow<'_, T> {
+impl<T: Float> SimdKernel for LogSoftmaxGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]

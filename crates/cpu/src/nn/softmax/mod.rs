@@ -18,7 +18,7 @@ use super::float::{Float, Wide};
 use super::rows::{StridedRows, bytes_of_rows, largest, sum1};
 use crate::kernel::Kernel;
 use crate::parallel::{cut, for_each_item, rows_at_once};
-use crate::simd::Isa;
+use tonnage_simd::Isa;
 
 /// A number of rows of scratch for each thread.
 fn rows_scratch(call: &Call, rows: usize, threads: usize) -> Bytes {

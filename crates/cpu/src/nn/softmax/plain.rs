@@ -2,11 +2,11 @@
 
 use tonnage_core::error::Result;
 use tonnage_ops::nn::softmax::plain::NAME;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::{SoftmaxRow, each_row, powers_of, rows_scratch};
 use crate::kernel::{Kernel, KernelDef};
 use crate::nn::float::{Float, Wide, with_float};
-use crate::simd::{self, Isa};
 
 /// The kernel of [`SOFTMAX`](tonnage_ops::nn::softmax::plain::SOFTMAX).
 pub static SOFTMAX: KernelDef = KernelDef {
@@ -18,13 +18,13 @@ pub static SOFTMAX: KernelDef = KernelDef {
 
 fn kernel(k: &mut Kernel) -> Result<()> {
     with_float!(NAME, k.outputs[0].dtype, T => {
-        each_row::<T, 1>(k, &|row| simd::level().run(Softmax(row)))
+        each_row::<T, 1>(k, &|row| level().run(Softmax(row)))
     })
 }
 
 struct Softmax<'a, T: Float>(SoftmaxRow<'a, T, 1>);
 
-impl<T: Float> simd::SimdKernel for Softmax<'_, T> {
+impl<T: Float> SimdKernel for Softmax<'_, T> {
     type Output = ();
 
     #[inline(always)]

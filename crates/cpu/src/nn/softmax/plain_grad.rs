@@ -2,12 +2,12 @@
 
 use tonnage_core::error::Result;
 use tonnage_ops::nn::softmax::plain_grad::NAME;
+use tonnage_simd::{Isa, SimdKernel, level};
 
 use super::{SoftmaxRow, each_row, rows_scratch};
 use crate::kernel::{Kernel, KernelDef};
 use crate::nn::float::{Float, with_float};
 use crate::nn::rows::sum2;
-use crate::simd::{self, Isa};
 
 /// The kernel of [`SOFTMAX_GRAD`](tonnage_ops::nn::softmax::plain_grad::SOFTMAX_GRAD).
 pub static SOFTMAX_GRAD: KernelDef = KernelDef {
@@ -19,13 +19,13 @@ pub static SOFTMAX_GRAD: KernelDef = KernelDef {
 
 fn kernel(k: &mut Kernel) -> Result<()> {
     with_float!(NAME, k.outputs[0].dtype, T => {
-        each_row::<T, 2>(k, &|row| simd::level().run(SoftmaxGradRow(row)))
+        each_row::<T, 2>(k, &|row| level().run(SoftmaxGradRow(row)))
     })
 }
 
 struct SoftmaxGradRow<'a, T: Float>(SoftmaxRow<'a, T, 2>);
 
-impl<T: Float> simd::SimdKernel for SoftmaxGradRow<'_, T> {
+impl<T: Float> SimdKernel for SoftmaxGradRow<'_, T> {
     type Output = ();
 
     #[inline(always)]
