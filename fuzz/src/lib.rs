@@ -15,13 +15,14 @@ pub fn look(name: &str, bytes: &[u8]) {
     read(&path);
 }
 
-/// Opens a model of these bytes under that name, plans it for open lengths of 2, and calls it with zeros.
+/// Looks at a model of these bytes under that name, opens it, plans it for open lengths of 2, and calls it with zeros.
 ///
 /// # Panics
 /// Where no file can be written.
 pub fn model(name: &str, bytes: &[u8]) {
     let path = folder().join(name);
     fs::write(&path, bytes).expect("a file can be written");
+    let _ = tonnage_onnx::outline(&path);
     let Ok(model) = tonnage_onnx::load(&path) else { return };
     let open = model.open();
     let lengths: Vec<(&str, usize)> = open.iter().map(|name| (name.as_str(), 2)).collect();

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use tonnage::io::{can_save, read_npy, save_npy};
 use tonnage::{Bytes, Tensor};
-use tonnage_onnx::{Model, PortDim, load};
+use tonnage_onnx::{Model, PortDim, load, outline};
 
 use crate::explain::show;
 use crate::train::answer;
@@ -235,25 +235,22 @@ pub fn call(args: &RunArgs) -> Result<ExitCode, String> {
 }
 
 fn inspect(path: &Path) -> Result<ExitCode, String> {
-    let model = load(path).map_err(text)?;
-    for (kind, ports) in [("input", model.inputs()), ("output", model.outputs())] {
+    let outline = outline(path).map_err(text)?;
+    for (kind, ports) in [("input", &outline.inputs), ("output", &outline.outputs)] {
         for port in ports {
             say!("{kind}  {}  {port}", crate::files::printed(&port.name));
         }
     }
-    for (op, count) in model.ops() {
+    for (op, count) in &outline.ops {
         say!("{count:>6}  {op}");
     }
-    let (mut count, mut bytes) = (0, Bytes::ZERO);
-    for (_, _, own) in model.weights() {
-        count += 1;
-        bytes = bytes.checked_add(own).ok_or("more bytes than any machine addresses")?;
-    }
-    let opsets = model.opsets().iter().map(|(name, version)| match name.is_empty() {
+    let opsets = outline.opsets.iter().map(|(name, version)| match name.is_empty() {
         true => format!("opset {version}"),
         false => format!("{} {version}", crate::files::printed(name)),
     });
     let opsets: Vec<String> = opsets.collect();
-    say!("onnx, {}: {} nodes, {count} weights, {bytes}", opsets.join(", "), model.nodes());
+    let (nodes, weights) = (outline.nodes, outline.weights);
+    let bytes = outline.bytes.ok_or("more bytes than any machine addresses")?;
+    say!("onnx, {}: {nodes} nodes, {weights} weights, {bytes}", opsets.join(", "));
     Ok(ExitCode::SUCCESS)
 }

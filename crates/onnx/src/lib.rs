@@ -10,7 +10,7 @@
 //!
 //! Weights are read when they are first needed, or stay in the file: see [`Model`]. In the order in which a model goes through them: `wire` and `message` read
 //! the file, `data` are its tensors, `contents` all of that, `weights` says where they are while it runs, `import` walks its nodes, `call` is a node as a rule sees it, `rules` are the
-//! ops, a file a family, `layout` is how images lie between them, `tables` what is computed of rows alone, `ahead` what is computed once, and `convolutions` what normalizations go into; `segments` are the functions that a model becomes, and `model` is what users hold.
+//! ops, a file a family, `layout` is how images lie between them, `tables` what is computed of rows alone, `ahead` what is computed once, and `convolutions` what normalizations go into; `segments` are the functions that a model becomes, and `model` is what users hold; `outline` is a look at a file.
 //!
 //! Decision: `docs/decisions/onnx-is-a-crate-of-its-own.md`.
 
@@ -23,6 +23,7 @@ mod import;
 mod layout;
 mod message;
 mod model;
+mod outline;
 mod port;
 mod rules;
 mod segments;
@@ -32,5 +33,6 @@ mod weights;
 mod wire;
 
 pub use model::{Model, load};
+pub use outline::{Outline, outline};
 pub use port::{Port, PortDim};
 pub use value::Value;

@@ -2,7 +2,7 @@
 //!
 //! Decision: `docs/decisions/onnx-weights-are-variables.md`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use tonnage_core::Source;
 
 use crate::contents::ModelData;
 use crate::data::ModelFile;
-use crate::message::{StoredTensor, ValueType, dtype_name, dtype_of, read_model};
+use crate::message::{GraphMessage, ModelMessage, ValueType, dtype_name, dtype_of, read_model};
 use crate::port::{Port, PortDim};
 use crate::segments::Segments;
 use crate::value::Value;
@@ -50,27 +50,46 @@ pub struct Model {
 /// Where it is no ONNX model, damaged, or newer than the ops that are known.
 pub fn load(path: impl AsRef<Path>) -> Result<Model> {
     let path = path.as_ref();
-    let message = read_model(path)?;
+    let message = read_model(path, &mut Some)?;
+    check_message(path, &message)?;
     let file = ModelFile { path: path.into() };
-    if let Some((_, version)) =
-        message.opsets.iter().find(|opset| opset.0.is_empty() && opset.1 > NEWEST)
-    {
-        let what = format!("is of opset {version}, and {NEWEST} is the newest that is known");
-        return Err(bad_file(path, what, "save it for an older opset"));
-    }
-    if message.graph.sparse > 0 {
-        return Err(bad_file(path, "has sparse initializers", "save them as dense ones"));
-    }
     let graph = &message.graph;
     let places: HashMap<String, usize> =
         graph.initializers.iter().enumerate().map(|(at, t)| (t.name.clone(), at)).collect();
-    let given = graph.inputs.iter().filter(|input| !places.contains_key(&input.name));
-    let inputs = given.map(|value| Port::of(&value.name, &value.ty)).collect();
-    let outputs = graph.outputs.iter().map(|value| Port::of(&value.name, &value.ty)).collect();
+    let (inputs, outputs) = ports(graph);
     let data = Arc::new(ModelData::new(file, message, places));
     let resident = Segments::new(data.clone(), Place::Memory, None);
     let in_file = Segments::new(data.clone(), Place::File, None);
     Ok(Model { data, inputs, outputs, budget: None, has_room: OnceLock::new(), resident, in_file })
+}
+
+/// Refuses what no rule can read.
+pub(crate) fn check_message(path: &Path, message: &ModelMessage) -> Result<()> {
+    let too_new = |opset: &&(String, i64)| opset.0.is_empty() && opset.1 > NEWEST;
+    if let Some((_, version)) = message.opsets.iter().find(too_new) {
+        let what = format!("is of opset {version}, and {NEWEST} is the newest that is known");
+        return Err(bad_file(path, what, "save it for an older opset"));
+    }
+    match message.graph.sparse {
+        0 => Ok(()),
+        _ => Err(bad_file(path, "has sparse initializers", "save them as dense ones")),
+    }
+}
+
+/// What a graph takes and gives. Weights may stand among its inputs, in files of old.
+pub(crate) fn ports(graph: &GraphMessage) -> (Vec<Port>, Vec<Port>) {
+    let weights: HashSet<&str> = graph.initializers.iter().map(|t| t.name.as_str()).collect();
+    let given = graph.inputs.iter().filter(|input| !weights.contains(input.name.as_str()));
+    let inputs = given.map(|value| Port::of(&value.name, &value.ty)).collect();
+    (inputs, graph.outputs.iter().map(|value| Port::of(&value.name, &value.ty)).collect())
+}
+
+/// Bytes of the weights of a graph; those of types that are not supported count for none. `None` for more than any machine
+/// addresses.
+pub(crate) fn weight_bytes(file: &ModelFile, graph: &GraphMessage) -> Option<Bytes> {
+    let own = |stored| file.ty(stored).and_then(|ty| ty.bytes("onnx")).unwrap_or(Bytes::ZERO);
+    let mut all = graph.initializers.iter().map(own);
+    all.try_fold(Bytes::ZERO, Bytes::checked_add)
 }
 
 impl Model {
@@ -95,41 +114,6 @@ impl Model {
     pub fn on_node(self, listener: impl Fn(usize) + Send + Sync + 'static) -> Model {
         self.data.listen(listener);
         self
-    }
-
-    /// The program that wrote it.
-    pub fn producer(&self) -> &str {
-        &self.data.message.producer
-    }
-
-    /// The version of each domain's ops; that of the standard ones has no name.
-    pub fn opsets(&self) -> &[(String, i64)] {
-        &self.data.message.opsets
-    }
-
-    /// The weights: name, type as text, and bytes.
-    pub fn weights(&self) -> impl Iterator<Item = (&str, String, Bytes)> {
-        let one = |stored: &'_ StoredTensor| match self.data.file.ty(stored) {
-            Ok(ty) => (ty.to_string(), ty.bytes("onnx").unwrap_or(Bytes::ZERO)),
-            Err(_) => (format!("{}{:?}", dtype_name(stored.dtype), stored.dims), Bytes::ZERO),
-        };
-        let all = self.data.message.graph.initializers.iter();
-        all.map(move |stored| {
-            let (ty, bytes) = one(stored);
-            (stored.name.as_str(), ty, bytes)
-        })
-    }
-
-    /// Ops of the graph, and how often each stands in it.
-    pub fn ops(&self) -> Vec<(String, usize)> {
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        for node in &self.data.message.graph.nodes {
-            let dot = if node.domain.is_empty() { "" } else { "." };
-            *counts.entry(format!("{}{dot}{}", node.domain, node.op)).or_default() += 1;
-        }
-        let mut all: Vec<(String, usize)> = counts.into_iter().collect();
-        all.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
-        all
     }
 
     /// Bytes that a call may hold, its inputs and results among them. A call that does not fit is refused before it starts.
@@ -202,7 +186,7 @@ impl Model {
 
     /// Whether the machine has memory for all of the weights, and as much again for what is computed with them.
     fn has_room(&self) -> bool {
-        let weights = self.weights().try_fold(Bytes::ZERO, |sum, (_, _, own)| sum.checked_add(own));
+        let weights = weight_bytes(&self.data.file, &self.data.message.graph);
         let wanted = weights.and_then(|bytes| bytes.checked_mul(2));
         match memory::available_memory() {
             Some(available) => wanted.is_some_and(|bytes| bytes <= available),

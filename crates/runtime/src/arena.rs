@@ -1,5 +1,6 @@
 //! One block for all buffers of a planned call. At the end of the call the results are cut out of it
-//! and the rest goes back to the system, so a result costs no copy and pins nothing but itself.
+//! and the rest goes back to the system, so a result costs no copy and pins nothing but itself. Where the same arena is asked for
+//! call after call and results are a small part of it, they are copied, and the arena stays warm.
 //!
 //! Decision: `docs/decisions/one-arena-block.md`.
 
@@ -88,7 +89,7 @@ impl Arena {
     }
 
     /// Retains these ranges as buffers of their own, in the order given, and gives everything else back
-    /// at once. Each starts on a page, and no two share one. Where the system takes back no part of a
+    /// at once, or keeps it warm for the next call. Each starts on a page, and no two share one. Where the system takes back no part of a
     /// block, the whole stays counted until its last part is dropped. With nothing large to retain, the
     /// arena goes where freed buffers go.
     ///
@@ -104,8 +105,16 @@ impl Arena {
         let copies = self.copies(&ledger, &pieces)?;
         let Arena { buffer, owner } = self;
         let total = buffer.reserved();
-        let (block, id) = buffer.into_block();
-        let (mut blocks, left) = cut(block, copies, &pieces);
+        let stays = buffer.id().is_some_and(|id| ledger.is_wanted_again(id));
+        let (mut block, id) = buffer.into_block();
+        let moved = if stays { moved(&mut block, &ledger, &pieces) } else { None };
+        let (mut blocks, left) = match moved {
+            Some((large, absent)) => (merged(copies, large, &pieces), (block, absent)),
+            None => {
+                let (blocks, left) = cut(block, copies, &pieces);
+                (blocks, (left, Bytes::ZERO))
+            }
+        };
 
         let shared = blocks.iter().any(MemoryBlock::is_part);
         let mut entries: Vec<(Bytes, Owner)> =
@@ -175,6 +184,52 @@ fn misplaced(piece: &RetainedRange<'_>, why: &str) -> Error {
     let RetainedRange { start, len, owner, .. } = piece;
     let what = format!("the range at {start} of {len} bytes for {owner} {why}");
     bad_argument("arena", what, "keep ranges that start on pages of their own")
+}
+
+/// Results that stay, in parts of the arena, for which it is kept: to touch all of it anew takes longer than to copy them.
+const SMALL_PART: usize = 4;
+
+/// Copies of the large pieces in blocks of their own, and the bytes of the arena that went back for that beforehand: as many, so
+/// that there is never a byte more than was planned. `None` where the pieces are a large part of the arena, and where the system
+/// takes back no part of a block or gives none.
+fn moved(
+    block: &mut MemoryBlock,
+    ledger: &Ledger,
+    pieces: &[RetainedRange<'_>],
+) -> Option<(Vec<MemoryBlock>, Bytes)> {
+    let large = || pieces.iter().filter(|piece| !piece.is_small());
+    let all: usize = large().map(RetainedRange::pages).sum();
+    if all.saturating_mul(SMALL_PART) > block.len() {
+        return None;
+    }
+    // The largest gap between pieces.
+    let ends = pieces.iter().map(|piece| piece.start + piece.pages());
+    let starts = pieces.iter().map(|piece| piece.start).chain([block.len()]);
+    let gaps = std::iter::once(0).chain(ends).zip(starts);
+    let (start, end) = gaps.max_by_key(|(start, end)| end.saturating_sub(*start))?;
+    if end.saturating_sub(start) < all || !block.give_back(end - all..end) {
+        return None;
+    }
+    let copy = |piece: &RetainedRange<'_>| {
+        let mut copy = ledger.uncounted(Bytes::of(piece.pages()))?;
+        copy.bytes_mut()?[..piece.len].copy_from_slice(&block.bytes()?[piece.start..][..piece.len]);
+        Some(copy)
+    };
+    Some((large().map(copy).collect::<Option<Vec<_>>>()?, Bytes::of(all)))
+}
+
+/// Copies of small pieces and of large ones, in the order of the pieces.
+fn merged(
+    small: Vec<MemoryBlock>,
+    large: Vec<MemoryBlock>,
+    pieces: &[RetainedRange<'_>],
+) -> Vec<MemoryBlock> {
+    let (mut small, mut large) = (small.into_iter(), large.into_iter());
+    let next = |piece: &RetainedRange<'_>| match piece.is_small() {
+        true => small.next(),
+        false => large.next(),
+    };
+    pieces.iter().filter_map(next).collect()
 }
 
 /// One block for each piece, and the whole where nothing had to be cut out of it. What lies between
@@ -327,6 +382,56 @@ mod tests {
             assert_eq!(info.peak, size + Bytes::new(128));
             drop((variable, loss));
             assert_eq!(ledger.info().cached, Bytes::ZERO);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_arena_whose_results_are_a_small_part_stays_warm_without_a_byte_more() {
+        let size = Bytes::mib(8);
+        let pages = size.as_usize() / PAGE;
+        // Where results lie, and whether the arena stays for them.
+        let one = |end: usize| vec![Range { start: 7 * PAGE, end: 7 * PAGE + end }];
+        let cases: [(Vec<Range<usize>>, bool); 5] = [
+            (one(83 * PAGE + 5), true),
+            (
+                vec![(pages - 100) * PAGE..pages * PAGE, 0..99 * PAGE, 200 * PAGE..200 * PAGE + 8],
+                true,
+            ),
+            (one(pages / 4 * PAGE), true),
+            (one((pages / 4 + 1) * PAGE), false),
+            // No gap is as large as all results are.
+            ((0..10).map(|i| i * 200 * PAGE..(i * 200 + 50) * PAGE).collect(), false),
+        ];
+        for (ranges, stays) in cases {
+            let ledger = Ledger::new(None);
+            let weight = Buffer::obtain(&ledger, Bytes::new(64), owner(Kind::Variable)).unwrap();
+            for step in 0..5 {
+                let arena = arena(&ledger, pages);
+                assert_eq!(ledger.in_use(), size + weight.reserved());
+                let parts = arena.into_parts(&retain(&ranges)).unwrap();
+                for (part, range) in parts.iter().zip(&ranges) {
+                    let page = |at: usize| ((range.start + at) / PAGE) as u8;
+                    let mut bytes = part.bytes().unwrap().iter().enumerate();
+                    assert_eq!(part.len(), range.len());
+                    assert!(bytes.all(|(at, byte)| *byte == page(at)));
+                }
+                let reserved = parts.iter().map(Buffer::reserved);
+                let (large, small): (Vec<_>, Vec<_>) =
+                    reserved.partition(|bytes| bytes.get() >= PAGE as u64);
+                let (kept, small) =
+                    (large.into_iter().sum::<Bytes>(), small.into_iter().sum::<Bytes>());
+                let info = ledger.info();
+                assert_eq!(info.in_use, weight.reserved() + kept + small);
+                assert_eq!(info.peak, size + weight.reserved());
+                match stays && step > 0 {
+                    true => assert_eq!(info.cached, size.saturating_sub(kept), "{ranges:?}"),
+                    // What results of the call before took.
+                    false => assert!(info.cached <= Bytes::mib(2), "{ranges:?}"),
+                }
+            }
+            drop(weight);
+            assert!(ledger.info().reserved <= Bytes::mib(2));
         }
     }
 

@@ -11,6 +11,7 @@
 //!   memory is shared with all programs; a GPU idles while memory of it is obtained and given back, about a millisecond a gigabyte.
 //!   Host memory that is pinned for a device is not counted for that: to pin it anew takes longer than to copy what it is for.
 //! * A block that was not wanted in the last [`SLOTS`] large requests goes.
+//! * Bytes of a block that went back to the system while it was used count for nothing until it is taken again.
 //! * The ledger lets in use + cached exceed neither the limit nor, by more than [`IDLE`], the most that
 //!   ever was in use, so the cache raises no peak; and it empties the cache down to [`IDLE`] when
 //!   nothing lives.
@@ -47,12 +48,14 @@ pub(crate) struct BlockCache {
 #[derive(Debug)]
 struct CachedBlock {
     block: MemoryBlock,
+    /// How much of it went back to the system.
+    absent: Bytes,
     since: u64,
 }
 
 impl CachedBlock {
     fn bytes(&self) -> Bytes {
-        Bytes::of(self.block.len())
+        Bytes::of(self.block.len()).saturating_sub(self.absent)
     }
 
     fn pinned(&self) -> Bytes {
@@ -89,9 +92,9 @@ impl BlockCache {
         self.given_back.contains(&bytes.as_usize())
     }
 
-    /// Takes a freed block; `wanted_again` says that its size has earned its place.
-    pub(crate) fn put(&mut self, block: MemoryBlock, wanted_again: bool) {
-        let bytes = Bytes::of(block.len());
+    /// Takes a freed block, of which so much went back to the system; `wanted_again` says that its size has earned its place.
+    pub(crate) fn put(&mut self, block: MemoryBlock, absent: Bytes, wanted_again: bool) {
+        let bytes = Bytes::of(block.len()).saturating_sub(absent);
         let stays = match wanted_again {
             true => block.is_pinned() || bytes <= self.cap,
             false => bytes <= IDLE.saturating_sub(self.bytes),
@@ -99,7 +102,7 @@ impl BlockCache {
         if !stays {
             return self.release(block);
         }
-        self.push(CachedBlock { block, since: self.clock });
+        self.push(CachedBlock { block, absent, since: self.clock });
         while self.blocks.len() > SLOTS {
             self.release_oldest();
         }
@@ -107,6 +110,16 @@ impl BlockCache {
             let oldest = self.blocks.iter().position(|idle| !idle.block.is_pinned());
             let Some(idle) = oldest.and_then(|at| self.remove(at)) else { break };
             self.release(idle.block);
+        }
+    }
+
+    /// Notes that a block of that size was cut up: all of it but some parts went back to the system.
+    pub(crate) fn note_given_back(&mut self, bytes: Bytes) {
+        if !self.gave_back(bytes) {
+            if self.given_back.len() == SLOTS {
+                self.given_back.pop_front();
+            }
+            self.given_back.push_back(bytes.as_usize());
         }
     }
 
@@ -149,12 +162,7 @@ impl BlockCache {
     }
 
     fn release(&mut self, block: MemoryBlock) {
-        if !self.gave_back(Bytes::of(block.len())) {
-            if self.given_back.len() == SLOTS {
-                self.given_back.pop_front();
-            }
-            self.given_back.push_back(block.len());
-        }
+        self.note_given_back(Bytes::of(block.len()));
         drop(block);
     }
 }
@@ -178,10 +186,10 @@ mod tests {
             block.pin(|_| Some(Box::new(Held)));
             block
         };
-        cache.put(pinned(700), false);
+        cache.put(pinned(700), Bytes::ZERO, false);
         assert_eq!(cache.bytes(), Bytes::ZERO);
         for (block, stay) in [(pinned(700), 700), (block(300), 1000), (block(400), 1100)] {
-            cache.put(block, true);
+            cache.put(block, Bytes::ZERO, true);
             assert_eq!(cache.bytes(), Bytes::mib(stay));
         }
         assert!(cache.take(Bytes::mib(700)).unwrap().is_pinned());
@@ -193,7 +201,8 @@ mod tests {
         for (cap, stay) in [(CAP, vec![300]), (Bytes::mib(2000), vec![400, 700, 300])] {
             let mut cache = BlockCache::up_to(cap);
             for mib in [400, 700, 300] {
-                cache.put(MemoryBlock::obtain(Backing::NATIVE, Bytes::mib(mib)).unwrap(), true);
+                let block = MemoryBlock::obtain(Backing::NATIVE, Bytes::mib(mib)).unwrap();
+                cache.put(block, Bytes::ZERO, true);
             }
             let lengths = cache.blocks.iter().map(|idle| idle.block.len() >> 20);
             assert_eq!(lengths.collect::<Vec<_>>(), stay);

@@ -38,7 +38,9 @@ fn the_resident_size_follows_what_is_held() {
     // The variable lives, so the cache could have kept it.
     check("freed", before, Bytes::ZERO);
 
-    let mut arena = Arena::obtain(&ledger, size, owner(Kind::Activation)).unwrap();
+    // Of another size: one that is wanted again stays warm.
+    let longer = size + Bytes::mib(1);
+    let mut arena = Arena::obtain(&ledger, longer, owner(Kind::Activation)).unwrap();
     arena.bytes_mut().unwrap().fill(2);
     let offset = 100 * (1 << 20) + 4096;
     let retained = [(offset..offset + (10 << 20), owner(Kind::Output))];

@@ -16,6 +16,8 @@ use super::gemm::{
 };
 use super::staged::{self, OtherOperand, StoredOperand};
 use crate::kernel::{Kernel, KernelDef, Streaming};
+use crate::parallel::for_each_item;
+use crate::workers::Alone;
 
 /// The kernel of [`MATMUL`](tonnage_ops::linalg::matmul::MATMUL).
 pub static MATMUL: KernelDef = KernelDef {
@@ -38,14 +40,30 @@ pub fn keeps_bits(whole: &Call, piece: &Call) -> bool {
     size.k == part.k && add_alike(all, dtype)
 }
 
+/// Products for each thread for which it does not show that they cannot be shared evenly.
+const MANY: usize = 4;
+
+/// Whether each of several products is one thread's: it is too small to be shared, and all of them are not.
+fn is_one_threads(size: Size) -> bool {
+    /// Operations of a product that is worth several threads, and of all that are worth a second one.
+    const LARGE: usize = 8_000_000;
+    const FEW: usize = 2_000_000;
+    let of = |size: Size| {
+        let Size { batch, rows, cols, k } = size;
+        [batch, rows, cols, k].iter().fold(2usize, |n, m| n.saturating_mul(*m))
+    };
+    size.batch > 1 && of(Size { batch: 1, ..size }) < LARGE && of(size) >= FEW
+}
+
 // The most that any of the ways to run it takes.
 fn scratch(call: &Call, threads: usize) -> Bytes {
     let Some((size, dtype)) = sizes(call) else { return Bytes::ZERO };
-    ways(size)
-        .into_iter()
-        .map(|size| scratch_bytes(size, dtype, threads))
-        .max()
-        .unwrap_or(Bytes::ZERO)
+    let each = match threads > 1 && is_one_threads(size) {
+        true => scratch_bytes(Size { batch: 1, ..size }, dtype, 1).as_usize() * threads,
+        false => 0,
+    };
+    let ways = ways(size).into_iter().map(|size| scratch_bytes(size, dtype, threads));
+    ways.fold(Bytes::of(each), Bytes::max)
 }
 
 /// The same where an operand comes piece by piece, whichever of the ways it is run in: with room for a piece.
@@ -117,13 +135,16 @@ where
     let a = MatmulOperand::new(&k.inputs[0].layout, batch, transpose_a);
     let b = MatmulOperand::new(&k.inputs[1].layout, batch, transpose_b);
     let epilogue = k.epilogue;
-    let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T], start: usize| {
+    let end_of = |size: Size, start: usize| {
         let (batch, row) = (size.rows * size.cols, size.cols);
-        let end = epilogue.map(|epilogue| OutputEpilogue { epilogue, start, batch, row });
-        let outside = |input: &'a In<'a>| match input.data {
-            Data::Stored(from) if from.mapped().is_none() => Some(from),
-            _ => None,
-        };
+        epilogue.map(|epilogue| OutputEpilogue { epilogue, start, batch, row })
+    };
+    let outside = |input: &'a In<'a>| match input.data {
+        Data::Stored(from) if from.mapped().is_none() => Some(from),
+        _ => None,
+    };
+    let mut run = |size: Size, sa: Strides, sb: Strides, out: &mut [T], start: usize| {
+        let end = end_of(size, start);
         // Of two that lie outside the larger one comes in pieces, and the other with each of them.
         let larger = left.layout.count() >= right.layout.count();
         let beside = |input: &'a In<'a>, strides| match outside(input) {
@@ -161,11 +182,40 @@ where
     // Batches that no single stride walks: one after the other.
     let axis = |axis: usize| (batch[axis], [a.stride(axis), b.stride(axis)]);
     let starts = LayoutWalk::new(batch.len(), [a.layout.offset, b.layout.offset], axis);
-    for (i, ([x, y], out)) in starts.zip(out.chunks_mut(rows * cols)).enumerate() {
-        let (sa, sb) = (Strides { start: x, ..a.strides(0) }, Strides { start: y, ..b.strides(0) });
-        run(single, sa, sb, out, i * rows * cols)?;
+    let mut products = starts.zip(out.chunks_mut(rows * cols)).enumerate();
+    let at = |[x, y]: [usize; 2]| {
+        (Strides { start: x, ..a.strides(0) }, Strides { start: y, ..b.strides(0) })
+    };
+    let in_memory = outside(left).is_none() && outside(right).is_none();
+    let threads = k.workers.threads();
+    let even = all.batch.is_multiple_of(threads.max(1)) || all.batch >= MANY * threads;
+    if threads > 1 && even && in_memory && is_one_threads(all) {
+        let (l, r) = (left.slice::<T>(), right.slice::<T>());
+        let slot = scratch_bytes(single, left.dtype, 1).as_usize();
+        return for_each_item(
+            k.workers,
+            products,
+            k.scratch,
+            slot,
+            &|(i, (starts, out)), scratch| {
+                let (sa, sb) = at(starts);
+                let (l, r) = (Matrix::left(l, sa), Matrix::right(r, sb));
+                gemm(
+                    single,
+                    &l,
+                    &r,
+                    Target::new(out, single),
+                    &end_of(single, i * rows * cols),
+                    scratch,
+                    &Alone,
+                )
+            },
+        );
     }
-    Ok(())
+    products.try_for_each(|(i, (starts, out))| {
+        let (sa, sb) = at(starts);
+        run(single, sa, sb, out, i * rows * cols)
+    })
 }
 
 /// An operand as it is read, broadcast over the batch.

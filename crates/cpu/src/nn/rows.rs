@@ -26,21 +26,32 @@ fn total<C: Wide>(mut lanes: [C; LANES]) -> C {
 #[inline(always)]
 pub fn sum1<C: Wide>(x: &[C], term: impl Fn(C) -> C) -> C {
     let mut lanes = [C::ZERO; LANES];
-    for x in x.chunks(LANES) {
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for x in whole {
         lanes.iter_mut().zip(x).for_each(|(lane, x)| *lane = *lane + term(*x));
     }
+    lanes.iter_mut().zip(rest).for_each(|(lane, x)| *lane = *lane + term(*x));
     total(lanes)
 }
 
 /// The largest; NaN is passed over.
 #[inline(always)]
 pub fn largest<C: Wide>(x: &[C]) -> C {
+    let larger = |most: &mut C, x: &C| *most = if *x > *most { *x } else { *most };
     let mut lanes = [C::LOWEST; LANES];
-    for x in x.chunks(LANES) {
-        let pairs = lanes.iter_mut().zip(x);
-        pairs.for_each(|(lane, x)| *lane = if *x > *lane { *x } else { *lane });
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for x in whole {
+        lanes.iter_mut().zip(x).for_each(|(lane, x)| larger(lane, x));
     }
-    lanes.iter().fold(C::LOWEST, |most, x| if *x > most { *x } else { most })
+    lanes.iter_mut().zip(rest).for_each(|(lane, x)| larger(lane, x));
+    // As a tree: one after the other would be a chain as long as a short row takes.
+    let mut half = LANES / 2;
+    while half > 0 {
+        let (left, right) = lanes.split_at_mut(half);
+        left.iter_mut().zip(right).for_each(|(lane, x)| larger(lane, x));
+        half /= 2;
+    }
+    lanes[0]
 }
 
 /// The sum of a function of each pair of elements.

@@ -57,14 +57,14 @@ impl Ready<'_> {
             match dest {
                 None => {
                     let out = std::mem::take(&mut outputs[rest]);
-                    let split = OtherSlots { low: slots, high: &[], gap: usize::MAX };
+                    let split = OtherSlots { outputs, ..OtherSlots::all(slots) };
                     self.call(level, step, start, len, out, &split);
                     outputs[rest] = out;
                 }
                 Some(slot) => {
                     let (low, tail) = slots.split_at_mut(slot);
                     let Some((own, high)) = tail.split_first_mut() else { continue };
-                    let split = OtherSlots { low, high, gap: slot };
+                    let split = OtherSlots { low, high, gap: slot, outputs };
                     let out = &mut own.bytes_mut()[..bytes];
                     self.call(level, step, start, len, out, &split);
                 }
@@ -100,7 +100,7 @@ impl Ready<'_> {
         len: usize,
         slots: &'v [TileSlot],
     ) -> &'v [u8] {
-        let split = OtherSlots { low: slots, high: &[], gap: usize::MAX };
+        let split = OtherSlots::all(slots);
         self.operand(reg, start, len, &split)
     }
 
@@ -119,6 +119,9 @@ impl Ready<'_> {
                 &bytes[at..at + len * size]
             }
             RegisterLocation::Slot(slot) => &split.slot(*slot).bytes()[..len * size],
+            RegisterLocation::Before(output) => {
+                split.outputs.get(*output).map_or(&[], |out| &out[..len * size])
+            }
             RegisterLocation::Output(_) | RegisterLocation::Nowhere => &[],
         }
     }
@@ -222,14 +225,19 @@ fn store(
     }
 }
 
-/// All slots but the one that is being written.
+/// All slots but the one that is being written, and outputs that are read before they are.
 struct OtherSlots<'v> {
     low: &'v [TileSlot],
     high: &'v [TileSlot],
     gap: usize,
+    outputs: &'v [&'v mut [u8]],
 }
 
 impl<'v> OtherSlots<'v> {
+    fn all(slots: &'v [TileSlot]) -> OtherSlots<'v> {
+        OtherSlots { low: slots, high: &[], gap: usize::MAX, outputs: &[] }
+    }
+
     fn slot(&self, slot: usize) -> &'v TileSlot {
         if slot < self.gap { &self.low[slot] } else { &self.high[slot - self.gap - 1] }
     }

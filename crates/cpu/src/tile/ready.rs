@@ -55,6 +55,8 @@ pub enum RegisterLocation<'a> {
     Slot(usize),
     /// In the output of that number, straight away.
     Output(usize),
+    /// What the output of that number holds before the tile is stored.
+    Before(usize),
     /// It has no readers.
     Nowhere,
 }
@@ -130,6 +132,7 @@ impl<'a> Ready<'a> {
         };
         self.program.stores.iter().all(|(_, form)| fits(form))
             && !self.loads.iter().any(|load| matches!(load.fetch, LoadSource::Output(_)))
+            && !self.locations.iter().any(|at| matches!(at, RegisterLocation::Before(_)))
     }
 
     /// Whether something comes from outside of memory.
@@ -154,7 +157,10 @@ impl<'a> Ready<'a> {
         for (i, source) in sources.iter().enumerate() {
             let location = match last[i] {
                 0 => RegisterLocation::Nowhere,
-                _ => self.load(program.loads[i], source, &mut free)?,
+                _ => match in_place(program, i as Reg, source) {
+                    Some(output) => RegisterLocation::Before(output),
+                    None => self.load(program.loads[i], source, &mut free)?,
+                },
             };
             self.locations.push(location);
         }
@@ -336,6 +342,19 @@ fn direct_store(program: &TileProgram, reg: Reg) -> Option<usize> {
     let same = *form == Form::Elements(program.register(reg));
     let read = program.code.iter().any(|i| i.args.contains(&reg));
     (program.close == Close::Store && same && once && !read).then_some(output)
+}
+
+/// The output that a load is of, where that is read where it lies: it is overwritten by the last instruction alone, which does not
+/// read it.
+fn in_place(program: &TileProgram, reg: Reg, source: &TileSource) -> Option<usize> {
+    let (Read::Output(output), [(stored, _)]) = (&source.read, program.stores.as_slice()) else {
+        return None;
+    };
+    let last = registers(program).checked_sub(1)? as Reg;
+    let (own, writer) = (program.loads[reg as usize], program.code.last()?);
+    let kept = *stored == last && *output == 0 && !writer.args.contains(&reg);
+    (kept && own == Form::Elements(own.register()) && direct_store(program, last).is_some())
+        .then_some(*output)
 }
 
 /// Elements in a tile: as many as fit into a slot, of the widest register.

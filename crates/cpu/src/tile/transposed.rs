@@ -8,7 +8,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::tile::Form;
 
 use super::eval::PrefetchedLoad;
-use super::ready::{LoadSource, Ready, TileSlot};
+use super::ready::{LoadSource, MOST_SLOTS, Ready, TileSlot};
 use super::store::{Outputs, bytes, in_two};
 use crate::linalg::gemm::{Compute, Reads, StridedSource as PackSource, pack_strided};
 use crate::workers::Workers;
@@ -110,7 +110,11 @@ impl<'a> TransposedBlocks<'a> {
         workers: &dyn Workers,
     ) {
         if end - first <= grain {
-            return self.piece(ready, (first, end), outputs, workers);
+            return match ready.slots {
+                0..=6 => self.piece::<6>(ready, (first, end), outputs, workers),
+                7..=12 => self.piece::<12>(ready, (first, end), outputs, workers),
+                _ => self.piece::<MOST_SLOTS>(ready, (first, end), outputs, workers),
+            };
         }
         let middle = first + (end - first) / 2;
         let elements = self.start(middle) - self.start(first);
@@ -124,16 +128,20 @@ impl<'a> TransposedBlocks<'a> {
         );
     }
 
-    fn piece(
+    fn piece<const SLOTS: usize>(
         &self,
         ready: &Ready,
         (first, end): (usize, usize),
         mut outputs: Outputs,
         workers: &dyn Workers,
     ) {
-        let mut slots = [TileSlot::EMPTY; super::ready::MOST_SLOTS];
+        let mut slots = [TileSlot::EMPTY; SLOTS];
         let mut slabs = [TransposeBuffer([0; ROWS * COLS]); MOST];
         let begin = self.start(first);
+        // Elements of a row of what is brought; rows that follow each other in the domain too are computed together.
+        let wide = self.cols.min(COLS);
+        let whole_rows = self.between == 1 && wide == self.cols;
+        let together = if whole_rows { (ready.tile / wide.max(1)).max(1) } else { 1 };
         for band in first..end {
             if workers.is_stopped() {
                 return;
@@ -144,24 +152,25 @@ impl<'a> TransposedBlocks<'a> {
                 for col in (0..self.cols).step_by(COLS) {
                     let (at, cols) = (b * self.cols + col, COLS.min(self.cols - col));
                     for (load, slab) in self.loads.iter().zip(&mut slabs) {
-                        load.bring(start + at, rows, cols, slab);
+                        load.bring(start + at, rows, (cols, wide), slab);
                     }
-                    for row in 0..rows {
+                    for row in (0..rows).step_by(together) {
                         let at = start + row * self.between * self.cols + at;
+                        let len = together.min(rows - row) * cols;
                         let beside: SmallVec<[PrefetchedLoad; MOST]> = self
                             .loads
                             .iter()
                             .zip(&slabs)
-                            .map(|(load, slab)| load.row(slab, row, cols))
+                            .map(|(load, slab)| load.brought(slab, row * wide, len))
                             .collect();
                         let all = outputs.iter_mut().zip(&ready.program.stores);
                         let mut parts: Outputs = all
                             .map(|(out, (_, form))| {
                                 let from = bytes(*form, at - begin);
-                                &mut out[from..from + bytes(*form, cols)]
+                                &mut out[from..from + bytes(*form, len)]
                             })
                             .collect();
-                        ready.eval_beside(at, cols, &mut parts, &mut slots, &beside);
+                        ready.eval_beside(at, len, &mut parts, &mut slots, &beside);
                     }
                 }
             }
@@ -171,22 +180,29 @@ impl<'a> TransposedBlocks<'a> {
 
 impl TransposedLoad<'_> {
     /// Brings a block from an element of the domain on: each step along the last axis is a run of `rows` elements.
-    fn bring(&self, first: usize, rows: usize, cols: usize, slab: &mut TransposeBuffer) {
+    /// Those of a row lie side by side, and rows `wide` apart.
+    fn bring(
+        &self,
+        first: usize,
+        rows: usize,
+        (cols, wide): (usize, usize),
+        slab: &mut TransposeBuffer,
+    ) {
         let start = position(self.layout, first);
         let step = self.layout.strides.last().copied().unwrap_or(0);
         // As floats of that size, whose bits are moved as they are: the packing of products has the instructions for it.
         match self.size {
-            8 => transpose::<f64>(self.from, start, step, (rows, cols), slab),
-            4 => transpose::<f32>(self.from, start, step, (rows, cols), slab),
-            2 => copy::<u16>(self.from, start, step, (rows, cols), slab),
-            _ => copy::<u8>(self.from, start, step, (rows, cols), slab),
+            8 => transpose::<f64>(self.from, start, step, (rows, cols, wide), slab),
+            4 => transpose::<f32>(self.from, start, step, (rows, cols, wide), slab),
+            2 => copy::<u16>(self.from, start, step, (rows, cols, wide), slab),
+            _ => copy::<u8>(self.from, start, step, (rows, cols, wide), slab),
         }
     }
 
-    /// A row of what was brought.
-    fn row<'s>(&self, slab: &'s TransposeBuffer, row: usize, cols: usize) -> PrefetchedLoad<'s> {
+    /// Elements of what was brought, from one on.
+    fn brought<'s>(&self, slab: &'s TransposeBuffer, at: usize, len: usize) -> PrefetchedLoad<'s> {
         let all: &[u8] = cast_slice(&slab.0);
-        let raw = &all[row * COLS * self.size..][..cols * self.size];
+        let raw = &all[at * self.size..][..len * self.size];
         PrefetchedLoad { load: self.number, raw }
     }
 }
@@ -195,27 +211,27 @@ fn transpose<T: Compute + Reads<T> + Pod>(
     from: &[u8],
     start: isize,
     step: isize,
-    (rows, cols): (usize, usize),
+    (rows, cols, wide): (usize, usize, usize),
     slab: &mut TransposeBuffer,
 ) {
     let source =
         PackSource { data: cast_slice::<u8, T>(from), start, mn_stride: step, k_stride: 1 };
     let slab: &mut [T] = cast_slice_mut(&mut slab.0);
-    pack_strided(&source, cols, rows, COLS, &mut slab[..rows * COLS]);
+    pack_strided(&source, cols, rows, wide, &mut slab[..rows * wide]);
 }
 
 fn copy<T: Pod>(
     from: &[u8],
     start: isize,
     step: isize,
-    (rows, cols): (usize, usize),
+    (rows, cols, wide): (usize, usize, usize),
     slab: &mut TransposeBuffer,
 ) {
     let (from, slab): (&[T], &mut [T]) = (cast_slice(from), cast_slice_mut(&mut slab.0));
     for col in 0..cols {
         let at = (start + col as isize * step) as usize;
         let row = &from[at..at + rows];
-        for (to, from) in slab[col..].iter_mut().step_by(COLS).zip(row) {
+        for (to, from) in slab[col..].iter_mut().step_by(wide).zip(row) {
             *to = *from;
         }
     }

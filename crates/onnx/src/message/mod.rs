@@ -139,11 +139,14 @@ pub enum DimMessage {
     Known(i64),
 }
 
+/// What becomes of a node of the model's own graph: it is kept, or looked at alone.
+pub type OnNode<'a> = &'a mut dyn FnMut(NodeMessage) -> Option<NodeMessage>;
+
 /// Reads a file.
 ///
 /// # Errors
 /// Where it is no model.
-pub fn read_model(path: &Path) -> Result<ModelMessage> {
+pub fn read_model(path: &Path, on_node: OnNode) -> Result<ModelMessage> {
     let mut wire = Wire::open(path)?;
     let mut model = ModelMessage::default();
     let mut graphs = 0;
@@ -153,7 +156,7 @@ pub fn read_model(path: &Path) -> Result<ModelMessage> {
             Ok(Seen::Read)
         }
         (7, Field::Bytes(span)) => {
-            model.graph = graph(wire, span)?;
+            model.graph = graph(wire, span, on_node)?;
             graphs += 1;
             Ok(Seen::Read)
         }
@@ -194,12 +197,12 @@ fn domain(name: String) -> String {
     if name == "ai.onnx" { String::new() } else { name }
 }
 
-fn graph(wire: &mut Wire, span: Span) -> Result<GraphMessage> {
+fn graph(wire: &mut Wire, span: Span, on_node: OnNode) -> Result<GraphMessage> {
     let mut graph = GraphMessage::default();
     wire.message(span, |wire, number, field| {
         let Field::Bytes(span) = field else { return Ok(Seen::Not) };
         match number {
-            1 => graph.nodes.push(node(wire, span)?),
+            1 => graph.nodes.extend(on_node(node(wire, span)?)),
             5 => graph.initializers.push(tensor::read(wire, span)?),
             11 => graph.inputs.push(value(wire, span)?),
             12 => graph.outputs.push(value(wire, span)?),
@@ -281,7 +284,7 @@ fn attribute(wire: &mut Wire, span: Span) -> Result<AttributeMessage> {
             (3, Field::Varint(value, _)) => parts.int = Some(value as i64),
             (4, Field::Bytes(span)) => parts.text = Some(wire.bytes(span)?),
             (5, Field::Bytes(span)) => parts.tensor = Some(tensor::read(wire, span)?),
-            (6, Field::Bytes(span)) => parts.graph = Some(graph(wire, span)?),
+            (6, Field::Bytes(span)) => parts.graph = Some(graph(wire, span, &mut Some)?),
             (7, Field::Fixed(bits, _)) => parts.floats.push(f32::from_bits(bits as u32)),
             (7, Field::Bytes(span)) => parts.floats.extend(floats_of(&wire.bytes(span)?)),
             (8, Field::Varint(value, _)) => parts.ints.push(value as i64),

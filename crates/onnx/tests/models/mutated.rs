@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use tonnage::{Context, Tensor, memory};
-use tonnage_onnx::load;
+use tonnage_onnx::{load, outline};
 
 use crate::write::Folder;
 
@@ -21,9 +21,14 @@ fn seeds() -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// What the fuzz target does: opens it, plans it for open lengths of 2, and calls it with zeros where it is small.
+/// What the fuzz target does: looks at what is in it, opens it, plans it for open lengths of 2, and calls it with zeros where it is small.
 fn looked(path: &Path) -> tonnage::Result<()> {
-    let model = load(path)?;
+    let (outline, model) = (outline(path), load(path));
+    assert_eq!(outline.is_ok(), model.is_ok(), "{outline:?} {}", path.display());
+    let (outline, model) = (outline?, model?);
+    assert_eq!((&outline.inputs[..], &outline.outputs[..]), (model.inputs(), model.outputs()));
+    let ops: usize = outline.ops.iter().map(|(_, count)| count).sum();
+    assert_eq!((outline.nodes, ops), (model.nodes(), model.nodes()));
     let open = model.open();
     let lengths: Vec<(&str, usize)> = open.iter().map(|name| (name.as_str(), 2)).collect();
     let specs = model.specs(&lengths)?;

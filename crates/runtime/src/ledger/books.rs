@@ -133,6 +133,16 @@ impl Books {
         self.entries.get(id).map(|entry| entry.owner.clone())
     }
 
+    /// A block that is warm.
+    pub(super) fn take_warm(&mut self, bytes: Bytes) -> Option<MemoryBlock> {
+        self.cache.take(bytes)
+    }
+
+    /// Whether the block of an entry stays warm when it is freed: its size is asked for again and again.
+    pub(super) fn is_wanted_again(&self, id: Id) -> bool {
+        self.entries.get(id).is_some_and(|entry| entry.wanted_again)
+    }
+
     pub(super) fn give_up_cache(&mut self) -> Bytes {
         let cached = self.cache.bytes();
         self.cache.shrink(Bytes::ZERO);
@@ -223,7 +233,7 @@ impl Books {
     /// Ends an entry; its block goes to the cache if it may.
     pub(super) fn free_large(&mut self, id: Id, block: MemoryBlock) -> Option<Ended> {
         let entry = self.remove(id)?;
-        self.cache.put(block, entry.wanted_again);
+        self.cache.put(block, Bytes::ZERO, entry.wanted_again);
         self.settle();
         Some(entry)
     }
@@ -244,7 +254,7 @@ impl Books {
     pub(super) fn exchange(
         &mut self,
         id: Option<Id>,
-        left: MemoryBlock,
+        (left, absent): (MemoryBlock, Bytes),
         entries: Vec<(Bytes, Owner)>,
     ) -> (Vec<Id>, Option<Ended>) {
         let before = id.and_then(|id| self.entries.remove(id, LedgerEntry::end));
@@ -260,8 +270,10 @@ impl Books {
             .collect();
         if let Some(before) = before {
             self.in_use = (self.in_use + after).saturating_sub(before.bytes);
-            if left.len() as u64 >= LARGE {
-                self.cache.put(left, before.wanted_again);
+            match left.len() as u64 >= LARGE {
+                true => self.cache.put(left, absent, before.wanted_again),
+                false if before.bytes.get() >= LARGE => self.cache.note_given_back(before.bytes),
+                false => {}
             }
         }
         self.mark();

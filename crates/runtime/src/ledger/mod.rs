@@ -342,11 +342,23 @@ impl Ledger {
         self.ask_allocator(bytes, owner)
     }
 
-    /// Replaces an entry by others. `left` is what remains of its block for the cache or the system.
+    /// Whether the block of an entry stays warm when it is freed.
+    pub(crate) fn is_wanted_again(&self, id: Id) -> bool {
+        self.books().is_wanted_again(id)
+    }
+
+    /// A block for bytes that an entry counts already, where there is one.
+    pub(crate) fn uncounted(&self, bytes: Bytes) -> Option<MemoryBlock> {
+        let warm = self.books().take_warm(bytes);
+        warm.or_else(|| self.shared().space.obtain(bytes))
+    }
+
+    /// Replaces an entry by others. `left` is what remains of its block for the cache or the system, and how much of that went
+    /// back already.
     pub(crate) fn exchange(
         &self,
         id: Option<Id>,
-        left: MemoryBlock,
+        left: (MemoryBlock, Bytes),
         entries: Vec<(Bytes, Owner)>,
     ) -> Vec<Id> {
         let retained: Bytes = entries.iter().map(|(bytes, _)| *bytes).sum();

@@ -214,6 +214,23 @@ impl MemoryBlock {
         self.is_host().then(|| unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
     }
 
+    /// Gives a range of whole pages back to the system, which reads as zeros from then on and is taken again page by page as it is
+    /// written; `false` where that cannot be.
+    pub(crate) fn give_back(&mut self, range: std::ops::Range<usize>) -> bool {
+        #[cfg(unix)]
+        if let Hold::Mapped = self.hold {
+            let whole = [range.start, range.end].iter().all(|at| at.is_multiple_of(PAGE as usize));
+            let inside = range.start < range.end && range.end <= self.len;
+            // SAFETY: the range is inside of pages that the block owns, and it is borrowed mutably.
+            return whole
+                && inside
+                && unix::page_by_page()
+                && unsafe { unix::discard(self.ptr.add(range.start), range.len()) };
+        }
+        let _ = range;
+        false
+    }
+
     /// Two blocks for one, the first of `at` bytes (at most all). Mapped pages are then free of each
     /// other where `at` is a whole number of pages; otherwise both are parts.
     pub(crate) fn split(mut self, at: usize) -> (MemoryBlock, MemoryBlock) {

@@ -77,6 +77,22 @@ pub(super) unsafe fn unmap(ptr: NonNull<u8>, len: usize) {
     }
 }
 
+/// Gives pages back that stay mapped: they are zeros when they are touched next. `false` where the system has no such call.
+///
+/// # Safety
+/// The range lies in a mapping of [`map`], starts on a page, and nobody else reads it meanwhile.
+pub(super) unsafe fn discard(ptr: NonNull<u8>, len: usize) -> bool {
+    // Elsewhere the bytes may stay for as long as nobody else wants memory.
+    #[cfg(target_os = "linux")]
+    // SAFETY: the caller vouches for the range; its bytes are zeros then.
+    return unsafe { libc::madvise(ptr.as_ptr().cast(), len, libc::MADV_DONTNEED) } == 0;
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (ptr, len);
+        false
+    }
+}
+
 /// Can one page of ours go back alone? Not where the system's pages are larger than ours.
 pub(super) fn page_by_page() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();

@@ -20,6 +20,7 @@ use std::ops::Range;
 
 use tonnage_core::{Bytes, ErrorKind, Result};
 use tonnage_ops::linalg::Size;
+use tonnage_simd::product::fetch;
 use tonnage_simd::product::vnni::{COLS, IntegerLevel, ROWS, STEP, Sums, interleave};
 
 use super::epilogue::BlockPosition;
@@ -288,10 +289,13 @@ impl IntegerJob<'_> {
     ) -> [i32; WIDE] {
         let padded = run.len().next_multiple_of(STEP);
         let mut added = [0; WIDE];
+        let by_rows = self.pack_rows(cols, run, panels);
         let starts = cols.clone().step_by(COLS);
         let each = panels.chunks_exact_mut(padded * COLS).zip(added.chunks_exact_mut(COLS));
         for (col, (panel, added)) in starts.zip(each) {
-            self.pack_panel(&(col..cols.end.min(col + COLS)), run, panel);
+            let whole = col + COLS <= cols.end;
+            let first = if whole { by_rows } else { 0 };
+            self.pack_panel(&(col..cols.end.min(col + COLS)), run, first, panel);
             let (down, _) = self.moved();
             if down != 0 {
                 let mut sums: Sums = [[0; COLS]; ROWS];
@@ -302,42 +306,69 @@ impl IntegerJob<'_> {
         added
     }
 
-    fn pack_panel(&self, cols: &Range<usize>, run: &Range<usize>, panel: &mut [u8]) {
+    /// Whole steps of whole panels, of a matrix whose rows lie in one piece: all panels of a step before the next one, so that memory is
+    /// read in its order. The number of those steps.
+    fn pack_rows(&self, cols: &Range<usize>, run: &Range<usize>, panels: &mut [u8]) -> usize {
+        /// Steps from those that are read to those that are asked for.
+        const AHEAD: usize = 2;
+        let (b, flip) = (self.b, if self.b.signed { 0x80 } else { 0 });
+        let whole = cols.len() / COLS;
+        if b.strides.col != 1 || whole == 0 {
+            return 0;
+        }
+        let each = run.len().next_multiple_of(STEP) * COLS;
+        let steps = run.len() / STEP;
+        for step in 0..steps {
+            let rows: [&[u8]; STEP] = std::array::from_fn(|i| {
+                let k = run.start + step * STEP + i;
+                let ahead = b.strides.row * (AHEAD * STEP) as isize;
+                let from = b.at(k, cols.start);
+                fetch(b.data.as_ptr().wrapping_add(from).wrapping_offset(ahead), whole * COLS);
+                &b.data[from..][..whole * COLS]
+            });
+            for p in 0..whole {
+                let row = |i: usize| rows[i][p * COLS..].first_chunk::<COLS>();
+                let out = panels[p * each + step * STEP * COLS..].first_chunk_mut();
+                if let (Some(first), Some(second), Some(third), Some(fourth), Some(out)) =
+                    (row(0), row(1), row(2), row(3), out)
+                {
+                    interleave([first, second, third, fourth], flip, out);
+                }
+            }
+        }
+        steps
+    }
+
+    /// Steps of one panel from the first that is missing on.
+    fn pack_panel(&self, cols: &Range<usize>, run: &Range<usize>, first: usize, panel: &mut [u8]) {
         let flip = if self.b.signed { 0x80 } else { 0 };
         let b = self.b;
-        let (across, down) = (b.strides.col == 1, b.strides.row == 1);
         let (panel, _) = panel.as_chunks_mut::<{ STEP * COLS }>();
-        for (step, out) in panel.iter_mut().enumerate() {
+        let mut first = first;
+        if b.strides.row == 1 && first == 0 {
+            // Columns lie in one piece each.
+            first = run.len() / STEP;
+            panel[..first].iter_mut().for_each(|out| out[cols.len() * STEP..].fill(0));
+            let flip = u32::from_ne_bytes([flip; STEP]);
+            for i in 0..cols.len() {
+                let from = &b.data[b.at(run.start, cols.start + i)..][..first * STEP];
+                for (word, out) in from.as_chunks::<STEP>().0.iter().zip(&mut *panel) {
+                    let (words, _) = out.as_chunks_mut::<STEP>();
+                    words[i] = (u32::from_ne_bytes(*word) ^ flip).to_ne_bytes();
+                }
+            }
+        }
+        for (step, out) in panel.iter_mut().enumerate().skip(first) {
             let k = run.start + step * STEP;
             let count = STEP.min(run.end - k);
-            let row = |i: usize| b.data[b.at(k + i, cols.start)..].first_chunk::<COLS>();
-            if across
-                && count == STEP
-                && cols.len() == COLS
-                && let (Some(first), Some(second), Some(third), Some(fourth)) =
-                    (row(0), row(1), row(2), row(3))
-            {
-                interleave([first, second, third, fourth], flip, out);
-                continue;
-            }
             let (words, _) = out.as_chunks_mut::<STEP>();
             for (i, word) in words.iter_mut().enumerate() {
                 *word = [0; STEP];
                 if i >= cols.len() {
                     continue;
                 }
-                let from = &b.data[b.at(k, cols.start + i)..];
-                match from.first_chunk::<STEP>() {
-                    // A column lies in one piece.
-                    Some(from) if down && count == STEP => {
-                        let flip = u32::from_ne_bytes([flip; STEP]);
-                        *word = (u32::from_ne_bytes(*from) ^ flip).to_ne_bytes();
-                    }
-                    _ => {
-                        for (step, to) in word.iter_mut().enumerate().take(count) {
-                            *to = b.data[b.at(k + step, cols.start + i)] ^ flip;
-                        }
-                    }
+                for (step, to) in word.iter_mut().enumerate().take(count) {
+                    *to = b.data[b.at(k + step, cols.start + i)] ^ flip;
                 }
             }
         }

@@ -24,6 +24,10 @@ const LEFT_DIRECT: usize = 16;
 /// from memory it is read at full speed in its own order alone, which packing does and tiles do not.
 const RIGHT_DIRECT: usize = 4;
 
+/// Elements of finished rows that an epilogue is given at least, where there are so many: it has work to do before the first of
+/// them, and this many are still in L1.
+const FINISHED: usize = 4096;
+
 /// The most bytes of a right operand that is taken to be in a cache.
 const CACHED: usize = 4 << 20;
 
@@ -206,6 +210,8 @@ where
         let kernel = self.kernel;
         let last = k_range.end == self.size.k;
         let (mut p, mut i) = (0, 0);
+        // The first row that the epilogue has not seen.
+        let mut unseen = 0;
         while i < block.rows {
             let first = block.at.row + i;
             let rows = self.rows_of_strip(first, block.rows - i, tile);
@@ -255,14 +261,17 @@ where
                 unsafe { skinny.unwrap_or(kernel.tile)(&call) };
             }
             drop(flushed);
-            if last {
-                let at = BlockPosition { row: block.at.row + i, ..block.at };
-                // SAFETY: the strip is part of the block, whose sums nobody else holds.
-                let mut strip =
-                    unsafe { OutputBlock::new(at, rows, block.cols, strip, block.sums_row) };
-                self.epilogue.apply(&mut strip);
-            }
             (p, i) = (p + 1, i + rows);
+            if last && (i == block.rows || (i - unseen) * block.cols >= FINISHED) {
+                let at = BlockPosition { row: block.at.row + unseen, ..block.at };
+                // SAFETY: the rows are part of the block, whose sums nobody else holds.
+                let mut finished = unsafe {
+                    let sums = block.sums.offset(unseen as isize * block.sums_row);
+                    OutputBlock::new(at, i - unseen, block.cols, sums, block.sums_row)
+                };
+                self.epilogue.apply(&mut finished);
+                unseen = i;
+            }
         }
     }
 
