@@ -8,11 +8,11 @@ use tonnage::{
 };
 
 use crate::engine::moves_bytes;
-use crate::{name, on_ranks};
+use crate::{counts, name, on_ranks};
 
 #[test]
-fn sums_have_the_bits_of_a_loop_over_the_ranks_and_a_plan_knows_their_bucket() {
-    on_ranks(name!(), 2..=4, |world| {
+fn soak_sums_have_the_bits_of_a_loop_over_the_ranks_and_a_plan_knows_their_bucket() {
+    on_ranks(name!(), counts(), |world| {
         moves_bytes(world);
         sums(world).unwrap();
         // What does not depend on how many ranks there are. A job takes a second to start.

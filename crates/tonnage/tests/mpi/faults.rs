@@ -11,14 +11,10 @@ use tonnage::world::World;
 use tonnage::{Result, set_seed};
 
 use crate::training::{loss, perceptron, points};
-use crate::{Folder, PROGRAM, ended_badly, is_rank, name, start_by};
+use crate::{Folder, PROGRAM, ended_badly, is_rank, is_soak, name, start_by};
 
 const FOLDER: &str = "TONNAGE_TEST_FOLDER";
 const STEPS: u64 = 12;
-
-pub fn is_soak() -> bool {
-    std::env::var_os("TONNAGE_SOAK").is_some()
-}
 
 /// Training that saves after every step.
 fn saving(folder: &Path) -> Fit {

@@ -93,6 +93,15 @@ fn start_by(
     Some(mpi.run(ranks, &mut command))
 }
 
+fn is_soak() -> bool {
+    std::env::var_os("TONNAGE_SOAK").is_some()
+}
+
+/// The numbers of ranks that bits are compared for. Four of them wait for each other's core nearly everywhere, and take as long as two and three together.
+fn counts() -> std::ops::RangeInclusive<usize> {
+    2..=if is_soak() { 4 } else { 3 }
+}
+
 /// A program that ends well on so many ranks.
 fn on_ranks(name: &str, counts: impl IntoIterator<Item = usize>, run: impl Fn(&World)) {
     if is_rank(|world, _| run(world)) {

@@ -11,13 +11,12 @@ use tonnage::train::{Checkpoints, Fit, Go, History, Progress, Sharding};
 use tonnage::world::{self, World};
 use tonnage::{Conv, DType, Elementwise, Part, RandomKey, Result, Tensor, parameters, set_seed};
 
-use crate::faults::is_soak;
 use crate::sharded::{resident, saves_blocks, saves_gather_nothing, within_budgets};
-use crate::{ended_badly, ended_well, is_rank, name, on_ranks, start};
+use crate::{counts, ended_badly, ended_well, is_rank, is_soak, name, on_ranks, start};
 
 #[test]
 fn soak_ranks_have_the_bits_of_one_process_that_accumulates() {
-    on_ranks(name!(), 2..=4, |world| {
+    on_ranks(name!(), counts(), |world| {
         equal_bits(world).unwrap();
         // What does not depend on how many ranks there are. A job takes a second to start.
         match world.size() {
