@@ -6,7 +6,6 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Serialize, Serializer};
@@ -16,8 +15,14 @@ use crate::lent::{In, Out};
 
 type Run = dyn Fn(&[In], &mut [Out]) -> Result<()> + Send + Sync;
 
-/// The error of a finding that is not 0, and what it is of.
-type Judge = dyn Fn(i64, i64) -> Error + Send + Sync;
+/// The error of a count of what is wrong, and the number of all.
+type Failure = dyn Fn(i64, i64) -> Error + Send + Sync;
+
+enum Body {
+    Run(Box<Run>),
+    /// Looks at a count of what is wrong and at the number of all, and fails where the count is not 0.
+    Assertion(Box<Failure>),
+}
 
 /// A closure that an op runs.
 pub struct HostCall {
@@ -25,57 +30,43 @@ pub struct HostCall {
     label: String,
     /// What the closure itself takes on the heap.
     bytes: usize,
-    run: Box<Run>,
-    /// What it says of its finding, where that is all it looks at.
-    judge: Option<Arc<Judge>>,
+    body: Body,
 }
 
 impl HostCall {
+    fn of(label: String, bytes: usize, body: Body) -> HostCall {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        HostCall { number: NEXT.fetch_add(1, Ordering::Relaxed), label, bytes, body }
+    }
+
     /// A call of `run`; the label is what a printed graph shows of it.
     pub fn new<F>(label: impl Into<String>, run: F) -> HostCall
     where
         F: Fn(&[In], &mut [Out]) -> Result<()> + Send + Sync + 'static,
     {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let (label, bytes) = (label.into(), size_of::<F>());
-        HostCall { number, label, bytes, run: Box::new(run), judge: None }
+        HostCall::of(label.into(), size_of::<F>(), Body::Run(Box::new(run)))
     }
 
-    /// A call that looks at two numbers, a finding and what it is of, and fails where the finding is not 0. A device that sees that
-    /// it is 0 need not run it.
-    pub fn of_finding<F>(label: impl Into<String>, judge: F) -> HostCall
+    /// A call that looks at a count of what is wrong and at the number of all, both `i64`, and fails where the count is not 0: with the
+    /// error that `failure` makes of the two. A device that sees that it is 0 need not run it.
+    pub fn assertion<F>(label: impl Into<String>, failure: F) -> HostCall
     where
         F: Fn(i64, i64) -> Error + Send + Sync + 'static,
     {
-        let judge: Arc<Judge> = Arc::new(judge);
-        let run = {
-            let judge = judge.clone();
-            move |inputs: &[In], _: &mut [Out]| {
-                let number = |i: usize| {
-                    let of = inputs.get(i)?;
-                    of.slice::<i64>().get(of.layout.offset).copied()
-                };
-                match number(0).zip(number(1)) {
-                    Some((0, _)) => Ok(()),
-                    Some((found, of)) => Err(judge(found, of)),
-                    None => {
-                        Err(ErrorKind::BadGraph { what: "no finding to look at".into() }.into())
-                    }
-                }
-            }
-        };
-        HostCall { judge: Some(judge), bytes: size_of::<F>(), ..HostCall::new(label, run) }
+        HostCall::of(label.into(), size_of::<F>(), Body::Assertion(Box::new(failure)))
     }
 
-    /// Whether it looks at a finding, and at nothing else.
-    pub fn is_of_finding(&self) -> bool {
-        self.judge.is_some()
+    /// Whether it is an [`assertion`](HostCall::assertion).
+    pub fn is_assertion(&self) -> bool {
+        matches!(self.body, Body::Assertion(_))
     }
 
-    /// What it says of a finding that is not 0, where it looks at one.
-    pub fn judged(&self, found: i64, of: i64) -> Option<Error> {
-        self.judge.as_ref().map(|judge| judge(found, of))
+    /// What an assertion says of a count that is not 0.
+    pub fn failure(&self, wrong: i64, all: i64) -> Option<Error> {
+        match &self.body {
+            Body::Run(_) => None,
+            Body::Assertion(failure) => Some(failure(wrong, all)),
+        }
     }
 
     /// What a printed graph shows of it.
@@ -89,7 +80,7 @@ impl HostCall {
     /// Its own; and a panic of it, which ends the call and not the program.
     pub fn run(&self, inputs: &[In], outputs: &mut [Out]) -> Result<()> {
         // What it may have left half done is its owner's: nothing of a plan is reached through it.
-        catch_unwind(AssertUnwindSafe(|| (self.run)(inputs, outputs))).unwrap_or_else(|panic| {
+        catch_unwind(AssertUnwindSafe(|| self.body.run(inputs, outputs))).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<&str>().copied().map(str::to_string);
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
             let why = format!("it panicked: {}", text.unwrap_or_else(|| "no message".into()));
@@ -100,6 +91,24 @@ impl HostCall {
     /// Bytes on the heap that it owns; what the closure holds elsewhere is its owner's to count.
     pub fn heap_bytes(&self) -> usize {
         self.label.capacity() + self.bytes
+    }
+}
+
+impl Body {
+    fn run(&self, inputs: &[In], outputs: &mut [Out]) -> Result<()> {
+        let failure = match self {
+            Body::Run(run) => return run(inputs, outputs),
+            Body::Assertion(failure) => failure,
+        };
+        let number = |i: usize| {
+            let of = inputs.get(i)?;
+            of.slice::<i64>().get(of.layout.offset).copied()
+        };
+        match number(0).zip(number(1)) {
+            Some((0, _)) => Ok(()),
+            Some((wrong, all)) => Err(failure(wrong, all)),
+            None => Err(ErrorKind::BadGraph { what: "no count to look at".into() }.into()),
+        }
     }
 }
 

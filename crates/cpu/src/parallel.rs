@@ -94,6 +94,13 @@ fn split<A: Send, B: Send>(
     );
 }
 
+/// Whether items that each are one thread's keep all threads at work: as many for each, or so many that the rest does not show.
+pub fn is_even(items: usize, threads: usize) -> bool {
+    /// Items of each thread beside which one more or less does not show.
+    const MANY: usize = 4;
+    items.is_multiple_of(threads.max(1)) || items >= MANY * threads
+}
+
 /// Calls `f(item, slot)` for each item, on as many threads as are free; each has a slot of scratch of its own, of which
 /// `scratch` holds at least one. Items are handed out one by one, so that they may be of any weight.
 ///

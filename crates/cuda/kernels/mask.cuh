@@ -6,7 +6,7 @@
 
 TN_FN u32 own_of(const P& p, u64 first) {
   u32 own = 0;
-  for (u64 i = first; i < first + 16 && i < p.w[0]; i++) own += shows(p, i);
+  for (u64 i = first; i < first + 16 && i < p.w[0]; i++) own += is_selected(p, i);
   return own;
 }
 
@@ -66,7 +66,7 @@ TN_FN void list_rows(const P& p) {
   u32 rank = ((const u32*)p.w[6])[blockIdx.x] + before_own(own_of(p, first), all);
   u32* const list = (u32*)p.w[7];
   for (u64 i = first; i < first + 16 && i < p.w[0]; i++) {
-    const bool is = shows(p, i);
+    const bool is = is_selected(p, i);
     if (!SELECTED) list[i] = rank;
     if (SELECTED && is) list[rank] = (u32)i;
     rank += is;

@@ -64,11 +64,11 @@ pub fn list() -> Vec<String> {
 /// ```
 /// use tonnage::{Elementwise, Tensor, device, function, zeros};
 /// device::plan_for("h200")?;
-/// let step = function(|x: Tensor| x.matmul(&x)?.tanh()?.sort(0, false));
+/// let step = function(|x: Tensor| x.matmul(&x)?.tanh()?.det());
 /// let x = zeros([512, 512])?;
 /// let plan = step.plan(&x)?;
 /// assert!(plan.to_string().contains("on NVIDIA H200"));
-/// assert_eq!(plan.host_step(), Some("sort")); // no kernel there yet
+/// assert_eq!(plan.host_step(), Some("det")); // no kernel there
 /// assert!(step.call(x.clone()).is_ok()); // here
 /// device::plan_for(None)?;
 /// assert_eq!(step.plan(&x)?.host_step(), None);

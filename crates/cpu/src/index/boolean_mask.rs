@@ -1,7 +1,8 @@
 //! The kernel of `boolean_mask`.
 
 use tonnage_core::Attrs;
-use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::error::Result;
+use tonnage_ops::index::boolean_mask::wrong_rows;
 
 use super::mask::{BooleanMask, Owned};
 use crate::kernel::{Kernel, KernelDef, no_scratch};
@@ -18,8 +19,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (count, room) = (mask.count(0, mask.len()), out.sizes[0]);
     // Without a shape there is room for all rows.
     if count > room || (count < room && *k.attrs != Attrs::None) {
-        let what = format!("the mask selects {count} rows, but the shape passed along has {room}");
-        return Err(bad_argument("boolean_mask", what, "pass the shape that the result has"));
+        return Err(wrong_rows(count, room));
     }
     out.sizes[0] = count;
     let row: usize = out.sizes[1..].iter().product();

@@ -1,9 +1,10 @@
 //! The kernel of `dynamic_slice`.
 
-use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 use tonnage_core::lent::In;
 use tonnage_core::walk::StridedAxes;
+use tonnage_ops::index::dynamic_slice::outside;
 
 use super::indices::Indices;
 use crate::kernel::{Kernel, KernelDef, no_scratch};
@@ -30,8 +31,7 @@ pub(super) fn offset(
     for (axis, (len, size)) in part.iter().zip(whole).enumerate() {
         let from = starts.get(axis);
         if from.checked_add(*len).is_none_or(|end| end > *size) {
-            let what = format!("{len} elements from {from} leave axis {axis} of length {size}");
-            return Err(bad_argument(op, what, "start so that the part lies inside"));
+            return Err(outside(op, *len, from as i64, axis, *size));
         }
         at += from as isize * stride(axis);
     }

@@ -1,6 +1,7 @@
 //! The kernel of `mask_scatter`.
 
-use tonnage_core::error::{Result, bad_argument};
+use tonnage_core::error::Result;
+use tonnage_ops::index::mask_scatter::wrong_rows;
 
 use super::mask::{BooleanMask, Owned};
 use crate::kernel::{Kernel, KernelDef, no_scratch};
@@ -15,8 +16,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (mask, rows) = (BooleanMask::new(&k.inputs[0]), &k.inputs[1]);
     let (count, given) = (mask.count(0, mask.len()), rows.layout.sizes[0]);
     if count != given {
-        let what = format!("the mask selects {count} rows, but {given} are given");
-        return Err(bad_argument("mask_scatter", what, "give one row for each true element"));
+        return Err(wrong_rows(count, given));
     }
     let row: usize = rows.layout.sizes[1..].iter().product();
     // All zero bits are zero in every dtype that is a number.

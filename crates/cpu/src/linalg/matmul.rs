@@ -16,7 +16,7 @@ use super::gemm::{
 };
 use super::staged::{self, OtherOperand, StoredOperand};
 use crate::kernel::{Kernel, KernelDef, Streaming};
-use crate::parallel::for_each_item;
+use crate::parallel::{for_each_item, is_even};
 use crate::workers::Alone;
 
 /// The kernel of [`MATMUL`](tonnage_ops::linalg::matmul::MATMUL).
@@ -39,9 +39,6 @@ pub fn keeps_bits(whole: &Call, piece: &Call) -> bool {
     let all = ways(size).into_iter().chain(ways(part));
     size.k == part.k && add_alike(all, dtype)
 }
-
-/// Products for each thread for which it does not show that they cannot be shared evenly.
-const MANY: usize = 4;
 
 /// Whether each of several products is one thread's: it is too small to be shared, and all of them are not.
 fn is_one_threads(size: Size) -> bool {
@@ -188,7 +185,7 @@ where
     };
     let in_memory = outside(left).is_none() && outside(right).is_none();
     let threads = k.workers.threads();
-    let even = all.batch.is_multiple_of(threads.max(1)) || all.batch >= MANY * threads;
+    let even = is_even(all.batch, threads);
     if threads > 1 && even && in_memory && is_one_threads(all) {
         let (l, r) = (left.slice::<T>(), right.slice::<T>());
         let slot = scratch_bytes(single, left.dtype, 1).as_usize();

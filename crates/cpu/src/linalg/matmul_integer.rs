@@ -13,7 +13,7 @@ use tonnage_ops::linalg::matmul::sizes;
 use super::gemm::{IntegerMatrix, Strides, integer_product, integer_scratch_bytes};
 use super::matmul::MatmulOperand;
 use crate::kernel::{Kernel, KernelDef};
-use crate::parallel::for_each_item;
+use crate::parallel::{for_each_item, is_even};
 use crate::workers::{Alone, Workers};
 
 /// The kernel of [`MATMUL_INTEGER`](tonnage_ops::linalg::matmul_integer::MATMUL_INTEGER).
@@ -33,9 +33,6 @@ const SMALL: usize = 1 << 26;
 
 /// Multiplications of all products that are worth a second thread.
 const FEW: usize = 1 << 20;
-
-/// Products for each thread for which it does not show that they cannot be shared evenly.
-const MANY: usize = 4;
 
 fn bytes<'a>(input: &'a In<'a>) -> (&'a [u8], bool) {
     match input.dtype {
@@ -79,7 +76,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (size, count) = (Size::single(*rows, *cols, a.cols), out.len() / (rows * cols));
     let mut products = starts.zip(out.chunks_mut(rows * cols));
     let threads = k.workers.threads();
-    let even = count.is_multiple_of(threads.max(1)) || count >= MANY * threads;
+    let even = is_even(count, threads);
     let each = rows.saturating_mul(*cols).saturating_mul(a.cols);
     let worth = each <= SMALL && each.saturating_mul(count) >= FEW;
     if threads > 1 && count > 1 && even && worth {

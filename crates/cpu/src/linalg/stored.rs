@@ -10,7 +10,6 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use tonnage_core::error::Result;
 use tonnage_core::recipe::Elements;
 
-use super::gemm::forced::GemmLevel;
 use super::gemm::{
     Bf16Source, Compute, DirectMatrix, GemmOperand, Matrix, Packs, Reads, Strides, Strip,
 };
@@ -159,65 +158,15 @@ impl<C: Compute, T: Reads<C>> GemmOperand<C> for StoredMatrix<'_, T> {
     }
 }
 
-macro_rules! either {
-    ($side:expr, $own:ident => $call:expr) => {
-        match $side {
-            MaybeStored::Memory($own) => $call,
-            MaybeStored::Stored($own) => $call,
+impl<T> MaybeStored<'_, T> {
+    /// As products take it.
+    pub fn operand<C: Compute>(&self) -> &dyn GemmOperand<C>
+    where
+        T: Reads<C>,
+    {
+        match self {
+            MaybeStored::Memory(own) => own,
+            MaybeStored::Stored(own) => own,
         }
-    };
-}
-
-impl<C: Compute, T: Reads<C>> GemmOperand<C> for MaybeStored<'_, T> {
-    fn pack(
-        &self,
-        batch: usize,
-        mn_range: Range<usize>,
-        k_range: Range<usize>,
-        width: usize,
-        out: &mut [C],
-    ) {
-        either!(self, own => GemmOperand::<C>::pack(own, batch, mn_range, k_range, width, out))
-    }
-
-    fn direct(&self, batch: usize) -> Option<DirectMatrix<'_, C>> {
-        either!(self, own => GemmOperand::<C>::direct(own, batch))
-    }
-
-    fn bf16_source(&self, batch: usize) -> Bf16Source<'_> {
-        either!(self, own => GemmOperand::<C>::bf16_source(own, batch))
-    }
-
-    fn stream(
-        &self,
-        level: GemmLevel,
-        batch: usize,
-        thin: &[C],
-        block: [Range<usize>; 2],
-        sums: &mut [C],
-    ) -> bool {
-        either!(self, own => GemmOperand::<C>::stream(own, level, batch, thin, block, sums))
-    }
-
-    fn is_k_major(&self) -> bool {
-        either!(self, own => GemmOperand::<C>::is_k_major(own))
-    }
-
-    fn packs(&self) -> Packs {
-        Packs::Blocks
-    }
-
-    fn strip(
-        &self,
-        batch: usize,
-        mn_range: Range<usize>,
-        k_range: Range<usize>,
-        out: &mut [C],
-    ) -> Strip {
-        either!(self, own => GemmOperand::<C>::strip(own, batch, mn_range, k_range, out))
-    }
-
-    fn check(&self, batch: usize, mn_len: usize, k: usize) -> Result<()> {
-        either!(self, own => GemmOperand::<C>::check(own, batch, mn_len, k))
     }
 }

@@ -8,8 +8,9 @@
 use std::num::NonZero;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tonnage_core::error::{Error, ErrorKind, bad_argument};
+use tonnage_core::error::{Error, ErrorKind};
 use tonnage_core::source::Source;
+use tonnage_ops::index::dynamic_slice::outside;
 
 use crate::emit::Demand;
 
@@ -20,9 +21,9 @@ pub struct Status {
     lock: u32,
     /// The number of the launch, from 1 on; 0 where all data were good.
     pub launch: u32,
-    /// The first position that is bad, in logical order; of a finding what it is of.
+    /// The first position that is bad, in logical order; of an assertion the number of what it looked at.
     pub position: u64,
-    /// What is there; the finding.
+    /// What is there; of an assertion the count of what is wrong.
     pub index: i64,
 }
 
@@ -93,24 +94,10 @@ impl Status {
                 ErrorKind::IndexOutOfRange { op, index, position, size }.into()
             }
             Demand::Inside { op, part, whole } => {
-                let (len, size) = (part.get(position)?, whole.get(position)?);
-                let what =
-                    format!("{len} elements from {index} leave axis {position} of length {size}");
-                bad_argument(op, what, "start so that the part lies inside")
+                outside(op, *part.get(position)?, index, position, *whole.get(position)?)
             }
-            Demand::Rows { op } => match *op {
-                "mask_scatter" => {
-                    let what = format!("the mask selects {index} rows, but {position} are given");
-                    bad_argument(op, what, "give one row for each true element")
-                }
-                op => {
-                    let what = format!(
-                        "the mask selects {index} rows, but the shape passed along has {position}"
-                    );
-                    bad_argument(op, what, "pass the shape that the result has")
-                }
-            },
-            Demand::Nothing(call) => call.judged(index, position as i64)?,
+            Demand::Rows(wrong) => wrong(index as usize, position),
+            Demand::Nothing(call) => call.failure(index, position as i64)?,
         };
         Some(match source {
             Some(source) => error.at(*source),

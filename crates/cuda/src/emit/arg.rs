@@ -10,7 +10,7 @@ use tonnage_ops::OpId;
 
 use super::operand::load;
 use super::walk::{Walk, offset};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{KernelKey, Launch, OpCall, THREADS, bad, blocks, c_type};
 
 /// Threads that share a result.
 const LANES: u32 = 32;
@@ -39,11 +39,8 @@ pub fn has(op: &OpDef) -> bool {
 /// # Errors
 /// Where it was lent something else than memory.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
-    let (Attrs::Axis(axis), [(Operand::Memory(address, layout), dtype)]) =
-        (call.attrs, call.operands)
-    else {
-        return Err(bad("an axis to search along, of something that is in memory"));
-    };
+    let Attrs::Axis(axis) = call.attrs else { return Err(bad("an axis to search along")) };
+    let (address, layout, dtype) = call.memory(0)?;
     let kept = |i: &usize| i != axis;
     let axes: SmallVec<[usize; 4]> = (0..layout.sizes.len()).filter(kept).collect();
     let results = Walk::of((
@@ -58,13 +55,11 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let lanes = if step == 1 { LANES } else { 1 };
     let key = ArgKey {
         largest: call.op.id == OpId::Argmax as u16,
-        dtype: *dtype,
+        dtype,
         rank: results.rank(),
         lanes: lanes as u8,
     };
-    let start = address + (layout.offset * dtype.size()) as u64;
-    let out = call.outputs.first().copied().unwrap_or(0);
-    let mut words = vec![count, n, step as u64, start, out];
+    let mut words = vec![count, n, step as u64, address, call.output()?];
     results.words(1, &mut words);
     let functions = SmallVec::from_iter([("kernel", blocks(count, u64::from(THREADS / lanes)))]);
     Ok(Some(Launch { key: KernelKey::Arg(key), functions, words, demand: None }))

@@ -15,7 +15,7 @@ use tonnage_ops::nn::conv::{ConvSizes, attrs, filter_grad, forward, transpose};
 
 use super::operand::{load, stored};
 use super::pool::{lengths, window_words, words_of};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{KernelKey, Launch, OpCall, THREADS, bad, blocks, c_type};
 
 const LOOPS: &str = include_str!("../../kernels/conv.cuh");
 
@@ -136,13 +136,7 @@ pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let Some(conv) = Conv::of(call.op) else { return Err(bad("an op that convolves")) };
     let (of, window) = attrs(call.op.name, call.attrs)?;
-    let operand = |i: usize| match call.operands.get(i) {
-        Some((Operand::Memory(address, layout), dtype)) => {
-            Ok((address + (layout.offset * dtype.size()) as u64, *layout, *dtype))
-        }
-        _ => Err(bad("images and filters that are in memory")),
-    };
-    let ((left, left_lies, dtype), (right, right_lies, _)) = (operand(0)?, operand(1)?);
+    let ((left, left_lies, dtype), (right, right_lies, _)) = (call.memory(0)?, call.memory(1)?);
     let (image, made) = match conv {
         Conv::Forward => (&left_lies.sizes[..], call.made),
         Conv::Transpose => (call.made, &left_lies.sizes[..]),

@@ -11,7 +11,7 @@ use tonnage_ops::OpId;
 
 use super::operand::load;
 use super::walk::{Walk, offset};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{KernelKey, Launch, OpCall, THREADS, bad, blocks, c_type};
 
 const DRAWS: &str = include_str!("../../kernels/draw.cuh");
 
@@ -64,19 +64,9 @@ pub fn has(op: &OpDef, dtype: DType) -> bool {
 /// # Errors
 /// Where it was lent something else than memory.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
-    let (Some(drawn), [parameters, key], Some(out)) =
-        (Drawn::of(call.op), call.operands, call.outputs.first())
-    else {
-        return Err(bad("parameters and a key"));
-    };
-    let (Operand::Memory(address, layout), dtype) = parameters else {
-        return Err(bad("parameters that are in memory"));
-    };
-    let (address, dtype) = (address + (layout.offset * dtype.size()) as u64, *dtype);
-    let (Operand::Memory(key, key_lies), key_type) = key else {
-        return Err(bad("a key that is in memory"));
-    };
-    let key = key + (key_lies.offset * key_type.size()) as u64;
+    let Some(drawn) = Drawn::of(call.op) else { return Err(bad("an op that draws")) };
+    let ((address, layout, dtype), out) = (call.memory(0)?, call.output()?);
+    let (key, key_lies, _) = call.memory(1)?;
     let key_step = key_lies.strides.first().copied().unwrap_or(1) as u64;
     let rank = layout.sizes.len() - usize::from(drawn == Drawn::Class);
     let steps = layout.strides[..rank].iter().map(|step| *step as i64);
@@ -93,7 +83,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         Drawn::Class => (layout.sizes[rank] as u64, layout.strides[rank] as u64),
         _ => (1, 0),
     };
-    let mut words = vec![count, *out, key, key_step, address, n, samples, step];
+    let mut words = vec![count, out, key, key_step, address, n, samples, step];
     walk.words(1, &mut words);
     let each = if drawn == Drawn::Class { 1 } else { u64::from(THREADS) };
     let functions = SmallVec::from_iter([("kernel", blocks(count, each))]);

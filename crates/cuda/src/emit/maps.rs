@@ -13,7 +13,7 @@ use tonnage_core::scalar::FromScalar as _;
 use tonnage_core::{Attrs, DType, Scalar, with_element};
 use tonnage_ops::OpId;
 
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks};
+use super::{KernelKey, Launch, OpCall, THREADS, bad, blocks, moved_type};
 
 /// The most parts that a kernel is made for: its text has a branch for each.
 const MOST_PARTS: usize = 32;
@@ -88,10 +88,8 @@ fn maps(call: &OpCall) -> Result<Maps> {
     let mut parts: SmallVec<[Part; 4]> = SmallVec::new();
     let mut ways: SmallVec<[Way; 4]> = SmallVec::from_elem(Way::Shift, call.made.len());
     let mut before = 0;
-    for (operand, dtype) in call.operands {
-        let Operand::Memory(address, layout) = operand else {
-            return Err(bad("parts that are in memory"));
-        };
+    for i in 0..call.operands.len() {
+        let (address, layout, _) = call.memory(i)?;
         let mut axes: SmallVec<[MapAxis; 4]> = layout
             .sizes
             .iter()
@@ -137,7 +135,7 @@ fn maps(call: &OpCall) -> Result<Maps> {
             }
             _ => return Err(bad("an op that moves elements")),
         }
-        parts.push((address + (layout.offset * dtype.size()) as u64, axes));
+        parts.push((address, axes));
     }
     Ok(Maps { ways, parts })
 }
@@ -250,12 +248,7 @@ pub fn text(key: &MapKey) -> String {
     let (rank, parts) = (ways.len(), usize::from(*parts));
     let words = FIRST + rank + parts * (1 + EACH * rank);
     let (pos, unsigned) = if *wide { ("i64", "u64") } else { ("i32", "u32") };
-    let element = match size {
-        8 => "u64",
-        4 => "u32",
-        2 => "u16",
-        _ => "u8",
-    };
+    let element = moved_type(usize::from(*size));
     let mut text = String::new();
     let _ = writeln!(
         text,

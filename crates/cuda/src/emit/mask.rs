@@ -10,9 +10,10 @@ use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, OpDef};
 use tonnage_core::{Attrs, Bytes};
 use tonnage_ops::OpId;
+use tonnage_ops::index::{boolean_mask, mask_scatter};
 
 use super::walk::{Walk, offset};
-use super::{Demand, KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks};
+use super::{Demand, KernelKey, Launch, OpCall, THREADS, bad, blocks, moved_type};
 
 const STEPS: &str = include_str!("../../kernels/mask.cuh");
 
@@ -105,17 +106,11 @@ pub fn counted(launch: &Launch) -> Option<u64> {
 /// # Errors
 /// Where the mask has more elements than a list has bits for.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
-    let operand = |i: usize| match call.operands.get(i) {
-        Some((Operand::Memory(address, layout), dtype)) => {
-            Ok((address + (layout.offset * dtype.size()) as u64, *layout, *dtype))
-        }
-        _ => Err(bad("a mask and rows in memory")),
-    };
     let Some(mask) = Mask::of(call.op) else { return Err(bad("an op with a mask")) };
     let ((mask_at, mask_lies, _), rows) = match mask {
-        Mask::Take => (operand(1)?, Some(operand(0)?)),
-        Mask::Where => (operand(0)?, None),
-        Mask::Put => (operand(0)?, Some(operand(1)?)),
+        Mask::Take => (call.memory(1)?, Some(call.memory(0)?)),
+        Mask::Where => (call.memory(0)?, None),
+        Mask::Put => (call.memory(0)?, Some(call.memory(1)?)),
     };
     let walk_of = |layout: &Layout| {
         let steps = layout.strides.iter().map(|step| *step as i64).collect();
@@ -168,7 +163,10 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     if total > 0 {
         functions.push(("put", blocks(total, u64::from(THREADS))));
     }
-    let demand = checked.then_some(Demand::Rows { op: call.op.name });
+    let demand = checked.then_some(Demand::Rows(match mask {
+        Mask::Put => mask_scatter::wrong_rows,
+        Mask::Take | Mask::Where => boolean_mask::wrong_rows,
+    }));
     Ok(Some(Launch { key: KernelKey::Mask(key), functions, words, demand }))
 }
 
@@ -177,12 +175,12 @@ pub fn text(key: &MaskKey) -> String {
     let [along, rows] = key.ranks;
     let sizes = if key.mask == Mask::Where { usize::from(key.axes) } else { 0 };
     let words = FIRST + 2 * usize::from(along + rows) + sizes;
-    let element = super::index::moved_type(usize::from(key.size));
+    let element = moved_type(usize::from(key.size));
     let mut text = String::new();
     let _ = writeln!(
         text,
         "struct P {{ u64 w[{words}]; }};\ntypedef u64 idx;\nconstexpr bool SELECTED = {}, CHECKED = {};\n\
-         TN_FN bool shows(const P& p, u64 i) {{",
+         TN_FN bool is_selected(const P& p, u64 i) {{",
         key.mask != Mask::Put,
         key.checked
     );
@@ -215,7 +213,7 @@ pub fn text(key: &MaskKey) -> String {
             }
         }
         Mask::Put => {
-            text.push_str("    const bool is = shows(p, r);\n    const u64 of = is ? ((const u32*)p.w[7])[r] : 0;\n");
+            text.push_str("    const bool is = is_selected(p, r);\n    const u64 of = is ? ((const u32*)p.w[7])[r] : 0;\n");
             offset(&mut text, "at", "of * p.w[1] + e", rows, behind);
             let _ = writeln!(
                 text,

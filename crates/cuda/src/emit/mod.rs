@@ -7,15 +7,15 @@
 //!
 //! `operand` classes operands and says how they are addressed, `body` is the program as text, `store` and `reduce` are the two kinds of
 //! kernels around it; `rows` are kernels of ops that go through rows several times, `index` those of rows that indices point at,
-//! `arg` those that find the place of an extreme, `maps` those that move elements, `mask` those of rows that a mask selects, `conv`, `pool` and `resize` those of images, `rotary` that of rotary embeddings, `scan` those of running sums, `draw` those of random numbers by rejection, `finding` that of assertions, `attention` those of attention, `norm` those of group norm. Nothing here is `unsafe` or needs a device.
+//! `arg` those that find the place of an extreme, `maps` those that move elements, `mask` those of rows that a mask selects, `conv`, `pool` and `resize` those of images, `rotary` that of rotary embeddings, `scan` those of running sums, `draw` those of random numbers by rejection, `assertion` that of assertions, `attention` those of attention, `norm` those of group norm. Nothing here is `unsafe` or needs a device.
 
 mod arg;
+mod assertion;
 mod attention;
 mod axes;
 mod body;
 mod conv;
 mod draw;
-mod finding;
 mod index;
 mod maps;
 mod mask;
@@ -34,7 +34,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, OpDef};
@@ -124,7 +124,7 @@ pub enum KernelKey {
     /// Of running sums and products.
     Scan(ScanKey),
     /// Of assertions.
-    Finding,
+    Assertion,
 }
 
 /// What tells kernels of tile programs apart.
@@ -189,12 +189,9 @@ pub enum Demand {
         /// Those of the whole.
         whole: Sizes,
     },
-    /// A mask selects as many rows as there are.
-    Rows {
-        /// The op that counts them.
-        op: &'static str,
-    },
-    /// A finding is 0; the call says what another means.
+    /// A mask selects as many rows as there are; otherwise the error of how many it selects, and how many there are.
+    Rows(fn(usize, usize) -> Error),
+    /// Nothing is wrong; the call says what another count means.
     Nothing(Arc<HostCall>),
 }
 
@@ -236,6 +233,82 @@ pub struct OpCall<'a> {
     pub scratch: Option<u64>,
 }
 
+impl<'a> OpCall<'a> {
+    /// Operand `i`, in memory: where its first element lies, its layout and its dtype.
+    fn memory(&self, i: usize) -> Result<(u64, &'a Layout, DType)> {
+        memory(self.operands.get(i).ok_or_else(|| bad("an op with more operands"))?)
+    }
+
+    /// The same of one that may be an output itself, whose elements lie as `own` says.
+    fn memory_or_output<'b>(&self, i: usize, own: &'b Layout) -> Result<(u64, &'b Layout, DType)>
+    where
+        'a: 'b,
+    {
+        match self.operands.get(i) {
+            Some((Operand::Output(o), dtype)) => {
+                Ok((self.outputs.get(*o).copied().unwrap_or(0), own, *dtype))
+            }
+            _ => self.memory(i),
+        }
+    }
+
+    /// Where the first output goes.
+    fn output(&self) -> Result<u64> {
+        self.outputs.first().copied().ok_or_else(|| bad("an op with a result"))
+    }
+}
+
+/// An operand in memory: where its first element lies, its layout and its dtype.
+fn memory<'a>(operand: &(Operand<'a>, DType)) -> Result<(u64, &'a Layout, DType)> {
+    match operand {
+        (Operand::Memory(address, layout), dtype) => {
+            Ok((address + (layout.offset * dtype.size()) as u64, layout, *dtype))
+        }
+        _ => Err(bad("an operand that is in memory")),
+    }
+}
+
+/// Ops that are kernels of one kind.
+struct OpFamily {
+    /// Whether an op is one, with these attributes and a first input of that dtype.
+    has: fn(&OpDef, &Attrs, DType) -> bool,
+    /// The launch of one; nothing where there is nothing to do.
+    launch: fn(&OpCall) -> Result<Option<Launch>>,
+    /// The workspace of one; none of any other.
+    scratch: fn(&OpDef, &Call) -> Bytes,
+}
+
+fn no_scratch(_: &OpDef, _: &Call) -> Bytes {
+    Bytes::ZERO
+}
+
+macro_rules! families {
+    ($($has:expr, $launch:path, $scratch:path;)*) => {
+        [$(OpFamily { has: $has, launch: $launch, scratch: $scratch },)*]
+    };
+}
+
+static FAMILIES: [OpFamily; 14] = families! {
+    |op, _, _| index::has(op), index::launch, index::scratch;
+    |op, _, _| arg::has(op), arg::launch, no_scratch;
+    |op, _, _| attention::is(op), attention::launch, no_scratch;
+    |op, _, _| norm::is(op), norm::launch, norm::scratch;
+    |op, attrs, _| maps::has(op, attrs), maps::launch, no_scratch;
+    |op, _, _| pool::has(op), pool::launch, no_scratch;
+    |op, _, _| mask::has(op), mask::launch, mask::scratch;
+    |op, _, _| conv::has(op), conv::launch, conv::scratch;
+    |op, _, _| resize::has(op), resize::launch, no_scratch;
+    |op, _, _| rotary::has(op), rotary::launch, no_scratch;
+    |op, _, _| scan::has(op), scan::launch, scan::scratch;
+    |op, _, dtype| draw::has(op, dtype), draw::launch, no_scratch;
+    |op, attrs, _| assertion::has(op, attrs), assertion::launch, no_scratch;
+    rows::has, rows::launch, rows::scratch;
+};
+
+fn family(op: &OpDef, attrs: &Attrs, dtype: DType) -> Option<&'static OpFamily> {
+    FAMILIES.iter().find(|family| (family.has)(op, attrs, dtype))
+}
+
 /// Whether an op whose first input has that dtype is a kernel that is generated; `width` is the last length of an input, where it is known.
 pub fn has_kernel(
     op: &OpDef,
@@ -243,22 +316,10 @@ pub fn has_kernel(
     dtype: DType,
     width: impl Fn(usize) -> Option<usize>,
 ) -> bool {
-    if attention::is(op) {
-        return width(0).zip(width(2)).is_some_and(|widths| attention::fits(op, dtype, widths));
-    }
-    rows::has(op, attrs, dtype)
-        || index::has(op)
-        || arg::has(op)
-        || norm::is(op)
-        || maps::has(op, attrs)
-        || pool::has(op)
-        || mask::has(op)
-        || conv::has(op)
-        || resize::has(op)
-        || rotary::has(op)
-        || scan::has(op)
-        || draw::has(op, dtype)
-        || finding::has(op, attrs)
+    // Of attention some widths alone have a tile that fits.
+    let fits = !attention::is(op)
+        || width(0).zip(width(2)).is_some_and(|widths| attention::fits(op, dtype, widths));
+    fits && family(op, attrs, dtype).is_some()
 }
 
 /// The launch of an op that has a kernel; nothing where there is nothing to do.
@@ -266,36 +327,16 @@ pub fn has_kernel(
 /// # Errors
 /// Where it has no kernel.
 pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
-    match call.op {
-        op if index::has(op) => index::launch(call),
-        op if arg::has(op) => arg::launch(call),
-        op if attention::is(op) => attention::launch(call),
-        op if norm::is(op) => norm::launch(call),
-        op if maps::has(op, call.attrs) => maps::launch(call),
-        op if pool::has(op) => pool::launch(call),
-        op if mask::has(op) => mask::launch(call),
-        op if conv::has(op) => conv::launch(call),
-        op if resize::has(op) => resize::launch(call),
-        op if rotary::has(op) => rotary::launch(call),
-        op if scan::has(op) => scan::launch(call),
-        _ if is_drawn(call) => draw::launch(call),
-        op if finding::has(op, call.attrs) => finding::launch(call),
-        _ => rows::launch(call),
+    let first = call.operands.first();
+    match first.and_then(|(_, dtype)| family(call.op, call.attrs, *dtype)) {
+        Some(family) => (family.launch)(call),
+        None => Err(bad("an op that is a kernel")),
     }
-}
-
-fn is_drawn(call: &OpCall) -> bool {
-    call.operands.first().is_some_and(|(_, dtype)| draw::has(call.op, *dtype))
 }
 
 /// Workspace of an op that has a kernel.
 pub fn op_scratch(op: &OpDef, call: &Call) -> Bytes {
-    rows::scratch(op, call)
-        + index::scratch(op, call)
-        + norm::scratch(op, call)
-        + scan::scratch(op, call)
-        + mask::scratch(op, call)
-        + conv::scratch(op, call)
+    FAMILIES.iter().map(|family| (family.scratch)(op, call)).sum()
 }
 
 /// Workspace of a program over a domain.
@@ -330,7 +371,7 @@ impl KernelKey {
             KernelKey::Resize(key) => resize::text(key),
             KernelKey::Rotary(key) => rotary::text(key),
             KernelKey::Draw(key) => draw::text(key),
-            KernelKey::Finding => finding::text(),
+            KernelKey::Assertion => assertion::text(),
         }
     }
 
@@ -373,7 +414,7 @@ impl fmt::Display for KernelKey {
             KernelKey::Rotary(_) => f.write_str("rotary"),
             KernelKey::Draw(key) => write!(f, "draw {}", key.name()),
             KernelKey::Scan(_) => f.write_str("scan"),
-            KernelKey::Finding => f.write_str("finding"),
+            KernelKey::Assertion => f.write_str("assertion"),
         }
     }
 }
@@ -400,6 +441,16 @@ fn blocks(items: u64, each: u64) -> u32 {
     u32::try_from(items.div_ceil(each.max(1)).clamp(1, MOST)).unwrap_or(u32::MAX)
 }
 
-fn bad(what: &str) -> tonnage_core::Error {
+/// The unsigned type of elements that are only moved.
+fn moved_type(size: usize) -> &'static str {
+    match size {
+        8 => "u64",
+        4 => "u32",
+        2 => "u16",
+        _ => "u8",
+    }
+}
+
+fn bad(what: &str) -> Error {
     ErrorKind::BadGraph { what: what.to_string() }.into()
 }

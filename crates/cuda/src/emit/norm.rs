@@ -14,7 +14,7 @@ use tonnage_ops::nn::norm::how;
 
 use super::operand::{load, stored};
 use super::walk::{Walk, offset};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{KernelKey, Launch, OpCall, THREADS, bad, blocks, c_type};
 
 const SHARED: &str = include_str!("../../kernels/norm.cuh");
 const FORWARD: &str = include_str!("../../kernels/norm_forward.cuh");
@@ -106,11 +106,8 @@ pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let (grad, how) = (is_grad(call.op), how(call.op.name, call.attrs)?);
     let mut operands: SmallVec<[(u64, &Layout, DType); 5]> = SmallVec::new();
-    for (operand, dtype) in call.operands {
-        let Operand::Memory(address, layout) = operand else {
-            return Err(bad("images that are not in memory"));
-        };
-        operands.push((address + (layout.offset * dtype.size()) as u64, layout, *dtype));
+    for i in 0..call.operands.len() {
+        operands.push(call.memory(i)?);
     }
     let Some((_, layout, dtype)) = operands.first().copied() else {
         return Err(bad("a norm of nothing"));

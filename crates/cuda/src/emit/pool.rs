@@ -11,7 +11,7 @@ use tonnage_ops::OpId;
 use tonnage_ops::nn::window::{WindowAxis, WindowGeometry};
 
 use super::operand::{load, stored};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{KernelKey, Launch, OpCall, THREADS, bad, blocks, c_type};
 
 const LOOPS: &str = include_str!("../../kernels/pool.cuh");
 
@@ -118,14 +118,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let geometry = WindowGeometry::of(call.op.name, window)?;
     let own = Layout::contiguous(call.made);
     let mut operands: SmallVec<[(u64, &Layout, DType); 3]> = SmallVec::new();
-    for (operand, dtype) in call.operands {
-        operands.push(match operand {
-            Operand::Memory(address, layout) => {
-                (address + (layout.offset * dtype.size()) as u64, *layout, *dtype)
-            }
-            Operand::Output(i) => (call.outputs.get(*i).copied().unwrap_or(0), &own, *dtype),
-            Operand::Generator(..) => return Err(bad("images that are computed")),
-        });
+    for i in 0..call.operands.len() {
+        operands.push(call.memory_or_output(i, &own)?);
     }
     // What a gradient is of lies beside the numbers of taps; everything else looks at its first operand.
     let other = if pool == Pool::MaxGrad { 2 } else { 0 };

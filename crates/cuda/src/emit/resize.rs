@@ -12,7 +12,7 @@ use tonnage_ops::nn::resize::resize;
 
 use super::operand::{load, stored};
 use super::pool::{lengths, words_of};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{KernelKey, Launch, OpCall, THREADS, blocks, c_type};
 
 const LOOPS: &str = include_str!("../../kernels/resize.cuh");
 
@@ -45,11 +45,8 @@ pub fn has(op: &OpDef) -> bool {
 /// # Errors
 /// Where it was lent something else than memory.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
-    let (between, [(Operand::Memory(address, layout), dtype)], Some(out)) =
-        (resize(call.op.name, call.attrs)?.between, call.operands, call.outputs.first())
-    else {
-        return Err(bad("an image that is in memory"));
-    };
+    let between = resize(call.op.name, call.attrs)?.between;
+    let ((address, layout, dtype), out) = (call.memory(0)?, call.output()?);
     let total: u64 = call.made.iter().map(|n| *n as u64).product();
     if total == 0 {
         return Ok(None);
@@ -64,9 +61,9 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let (image, made) = if grad { (own, other) } else { (other, own) };
     let mut words = vec![total, call.made.last().copied().unwrap_or(1) as u64];
     words.extend(image.iter().chain(&made).map(|n| *n as u64));
-    words.push(*out);
-    words.extend(words_of(address + (layout.offset * dtype.size()) as u64, layout));
-    let key = ResizeKey { dtype: *dtype, grad, between };
+    words.push(out);
+    words.extend(words_of(address, layout));
+    let key = ResizeKey { dtype, grad, between };
     let functions = SmallVec::from_iter([("kernel", blocks(total, u64::from(THREADS)))]);
     Ok(Some(Launch { key: KernelKey::Resize(key), functions, words, demand: None }))
 }

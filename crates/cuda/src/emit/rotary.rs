@@ -10,7 +10,7 @@ use tonnage_ops::nn::rotary::how;
 
 use super::operand::{load, stored};
 use super::walk::{Walk, offset};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{KernelKey, Launch, OpCall, THREADS, blocks, c_type};
 
 /// What tells these kernels apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -37,19 +37,10 @@ pub fn has(op: &OpDef) -> bool {
 /// Where it was lent something else than memory.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let spec = how(call.attrs)?;
-    let ([x, (Operand::Memory(positions, lie), position)], Some(out)) =
-        (call.operands, call.outputs.first())
-    else {
-        return Err(bad("vectors and their positions"));
-    };
     let own = Layout::contiguous(call.made);
-    let (address, layout, dtype) = match x {
-        (Operand::Memory(address, layout), dtype) => {
-            (address + (layout.offset * dtype.size()) as u64, *layout, *dtype)
-        }
-        (Operand::Output(_), dtype) => (*out, &own, *dtype),
-        _ => return Err(bad("vectors that are in memory")),
-    };
+    let (address, layout, dtype) = call.memory_or_output(0, &own)?;
+    let (positions, lie, position) = call.memory(1)?;
+    let out = call.output()?;
     let last = layout.sizes.len() - 1;
     let pairs = layout.sizes[last] as u64 / 2;
     let steps = layout.strides[..last].iter().map(|step| *step as i64);
@@ -60,12 +51,11 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     }
     let key = RotaryKey {
         dtype,
-        position: *position,
+        position,
         neighbours: spec.neighbours,
         back: spec.back,
         rank: vectors.rank(),
     };
-    let positions = positions + (lie.offset * position.size()) as u64;
     let step = lie.strides.first().copied().unwrap_or(1) as u64;
     let length = layout.sizes[last - 1] as u64;
     // From one pair to the next the angle shrinks by a factor, whose logarithm this is.
@@ -75,7 +65,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         pairs,
         length,
         address,
-        *out,
+        out,
         positions,
         step,
         layout.strides[last] as u64,

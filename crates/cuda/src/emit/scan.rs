@@ -14,7 +14,7 @@ use tonnage_ops::OpId;
 
 use super::operand::load;
 use super::walk::{Walk, offset};
-use super::{KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{KernelKey, Launch, OpCall, THREADS, bad, blocks, c_type};
 
 const STEPS: &str = include_str!("../../kernels/scan.cuh");
 
@@ -88,19 +88,11 @@ pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
 /// # Errors
 /// Where it was lent something else than memory.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
-    let (Attrs::Scan { axis, exclusive, reverse }, [(operand, dtype)]) =
-        (call.attrs, call.operands)
-    else {
+    let Attrs::Scan { axis, exclusive, reverse } = call.attrs else {
         return Err(bad("an axis to go along"));
     };
-    let (own, out) = (Layout::contiguous(call.made), call.outputs.first().copied().unwrap_or(0));
-    let (address, layout) = match operand {
-        Operand::Memory(address, layout) => {
-            (address + (layout.offset * dtype.size()) as u64, *layout)
-        }
-        Operand::Output(_) => (out, &own),
-        Operand::Generator(..) => return Err(bad("numbers that are in memory")),
-    };
+    let (own, out) = (Layout::contiguous(call.made), call.output()?);
+    let (address, layout, dtype) = call.memory_or_output(0, &own)?;
     let Some(share) = Share::of(call.made, *axis).filter(|share| share.lines * share.n > 0) else {
         return Ok(None);
     };
@@ -111,7 +103,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     ));
     let cut = share.chunks > 1;
     let key = ScanKey {
-        dtype: *dtype,
+        dtype,
         product: call.op.id == OpId::Cumprod as u16,
         rank: lines.rank(),
         shared: share.shared,

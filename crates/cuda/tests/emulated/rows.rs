@@ -316,29 +316,29 @@ fn of_width(attrs: &Attrs, width: usize) -> Attrs {
     }
 }
 
-/// An assertion of one finding, in the middle of other numbers.
-struct FindingCase {
+/// An assertion of one count, in the middle of other numbers.
+struct AssertionCase {
     numbers: Buffer,
-    found: i64,
+    wrong: i64,
 }
 
-/// What a finding is of.
-const OF: i64 = 1000;
+/// The number of all.
+const ALL: i64 = 1000;
 
-impl FindingCase {
-    fn new(found: i64) -> FindingCase {
+impl AssertionCase {
+    fn new(wrong: i64) -> AssertionCase {
         let mut numbers = Buffer::new(4 * size_of::<i64>());
-        for (to, number) in numbers.bytes_mut().chunks_mut(size_of::<i64>()).zip([7, found, OF, 7])
+        for (to, number) in numbers.bytes_mut().chunks_mut(size_of::<i64>()).zip([7, wrong, ALL, 7])
         {
             to.copy_from_slice(&number.to_le_bytes());
         }
-        FindingCase { numbers, found }
+        AssertionCase { numbers, wrong }
     }
 }
 
-impl Trial for FindingCase {
+impl Trial for AssertionCase {
     fn launch(&self) -> Option<Launch> {
-        let call = HostCall::of_finding("looks", |_, _| ErrorKind::Interrupted.into());
+        let call = HostCall::assertion("looks", |_, _| ErrorKind::Interrupted.into());
         let call = Arc::new(call);
         let attrs = Attrs::Host { call, results: Vec::new() };
         let address = self.numbers.bytes().as_ptr().expose_provenance() as u64;
@@ -353,15 +353,17 @@ impl Trial for FindingCase {
 
     fn check(&self, status: &Status) -> Result<(), String> {
         let said = (status.launch > 0).then_some((status.index, status.position as i64));
-        let wanted = (self.found != 0).then_some((self.found, OF));
-        (said == wanted).then_some(()).ok_or_else(|| format!("a finding: {said:?}, not {wanted:?}"))
+        let wanted = (self.wrong != 0).then_some((self.wrong, ALL));
+        (said == wanted)
+            .then_some(())
+            .ok_or_else(|| format!("an assertion: {said:?}, not {wanted:?}"))
     }
 }
 
 /// All cases.
 pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
-    for found in [0, 3, -1, (2 << 31) + 1] {
-        all.push(Box::new(FindingCase::new(found)));
+    for wrong in [0, 3, -1, (2 << 31) + 1] {
+        all.push(Box::new(AssertionCase::new(wrong)));
     }
     for op in TABLE {
         if !matches!(op.lower, Lower::Kernel) {

@@ -5,7 +5,7 @@
 //! gradient of `mask_scatter` does, it passes it along and no new symbol is made.
 
 use smallvec::smallvec;
-use tonnage_core::error::Result;
+use tonnage_core::error::{Error, Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall, JvpCall};
 use tonnage_core::row::{
     AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types,
@@ -34,6 +34,12 @@ pub static BOOLEAN_MASK: OpDef = OpDef {
     lower: Lower::Kernel,
     samples,
 };
+
+/// The error of a mask that selects other than the rows of the shape that is passed along.
+pub fn wrong_rows(selected: usize, room: usize) -> Error {
+    let what = format!("the mask selects {selected} rows, but the shape passed along has {room}");
+    bad_argument("boolean_mask", what, "pass the shape that the result has")
+}
 
 fn infer(call: &Call) -> Result<Types> {
     let [x, mask] = inputs("boolean_mask", call)?;

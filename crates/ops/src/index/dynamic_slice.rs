@@ -6,7 +6,7 @@
 use smallvec::smallvec;
 use tonnage_core::attrs::Attrs;
 use tonnage_core::emit::Emit;
-use tonnage_core::error::{ErrorKind, Result};
+use tonnage_core::error::{Error, ErrorKind, Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
     AxisMap, AxisOf, Call, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
@@ -37,6 +37,12 @@ pub static DYNAMIC_SLICE: OpDef = OpDef {
     lower: Lower::Kernel,
     samples,
 };
+
+/// The error of a part that leaves the whole along an axis.
+pub fn outside(op: &'static str, len: usize, start: i64, axis: usize, size: usize) -> Error {
+    let what = format!("{len} elements from {start} leave axis {axis} of length {size}");
+    bad_argument(op, what, "start so that the part lies inside")
+}
 
 /// Refuses a part that cannot lie in a tensor of that type, and a start that does not say where.
 pub(super) fn check(

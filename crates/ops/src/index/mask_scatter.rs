@@ -2,7 +2,7 @@
 //! and its gradient.
 
 use smallvec::smallvec;
-use tonnage_core::error::Result;
+use tonnage_core::error::{Error, Result, bad_argument};
 use tonnage_core::grad::{Cotangent, GradCall};
 use tonnage_core::row::{
     AxisMap, AxisOf, Fails, Grad, Jvp, Lower, Mem, Remat, Sample, Save, Saves, Types, Values,
@@ -34,6 +34,12 @@ pub static MASK_SCATTER: OpDef = OpDef {
     lower: Lower::Kernel,
     samples,
 };
+
+/// The error of a mask that selects other than the rows that are given.
+pub fn wrong_rows(selected: usize, given: usize) -> Error {
+    let what = format!("the mask selects {selected} rows, but {given} are given");
+    bad_argument("mask_scatter", what, "give one row for each true element")
+}
 
 fn infer(call: &Call) -> Result<Types> {
     let [mask, rows] = inputs("mask_scatter", call)?;

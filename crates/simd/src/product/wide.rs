@@ -4,8 +4,8 @@
 #![allow(unsafe_code, reason = "compiles the portable loops for wider instructions")]
 
 use super::compute::Compute;
-use super::gemv::{GEMV_MAX, GemvStream, SIDE_BY_SIDE, dot, dots, stream};
-use super::portable::{ROWS, by_rows};
+use super::gemv::{GemvStream, SIDE_BY_SIDE, dot, dots, stream};
+use super::portable::by_rows;
 use super::{GemmLevel, MicroKernel, Tile};
 
 /// Columns of a tile: a multiple of a vector for every dtype but the smallest.
@@ -67,22 +67,5 @@ pub const fn kernel<C: Compute>(level: GemmLevel) -> MicroKernel<C> {
             avx512::dots_of_many::<C> as super::DotsFn<C>,
         ),
     };
-    MicroKernel {
-        rows: ROWS,
-        tall: ROWS,
-        cols: COLS,
-        masks: false,
-        min_packing_rows: usize::MAX,
-        block_k: 256,
-        shallow: [8 * ROWS, 80 * ROWS],
-        block_rows: 512,
-        block_cols: 128,
-        streams: GEMV_MAX,
-        tile,
-        skinny: None,
-        stream,
-        dot,
-        dots,
-        wider: None,
-    }
+    MicroKernel { cols: COLS, tile, stream, dot, dots, ..super::portable::kernel() }
 }

@@ -221,8 +221,8 @@ impl Tensor {
         let size = self.size_tensor().map_err(|e| e.at(source))?;
         let name = name.to_string();
         let label = name.clone();
-        let call = HostCall::of_finding(label, move |found, of| {
-            let (nan, infinite) = (found / NAN_COUNT, found % NAN_COUNT);
+        let call = HostCall::assertion(label, move |wrong, of| {
+            let (nan, infinite) = (wrong / NAN_COUNT, wrong % NAN_COUNT);
             failed(format!("`{name}` has {nan} NaN and {infinite} infinite of {of} elements"))
         });
         let attrs = Attrs::Host { call: Arc::new(call), results: Vec::new() };

@@ -5,7 +5,6 @@
 //!
 //! Decision: `docs/decisions/bf16-products-use-amx.md`.
 
-use std::marker::PhantomData;
 use std::ops::Range;
 
 use tonnage_core::bf16;
@@ -28,8 +27,8 @@ enum AmxLayout {
 type AmxTile = [[u32; 16]; 16];
 
 /// Packs columns of a right operand over a range of K: panels of [`SIDE`] one after the other, in each the blocks of that range.
-pub(super) fn pack_right<C: Compute, X: GemmOperand<C>>(
-    operand: &X,
+pub(super) fn pack_right<C: Compute>(
+    operand: &dyn GemmOperand<C>,
     batch: usize,
     cols: Range<usize>,
     k_range: Range<usize>,
@@ -52,7 +51,7 @@ pub(super) fn pack_right<C: Compute, X: GemmOperand<C>>(
         for (col, panel) in (cols.start + done * SIDE..cols.end).step_by(SIDE).zip(left) {
             let mn_range = col..cols.end.min(col + SIDE);
             let packing = AmxBlock { mn: mn_range, k: k_range.clone(), form: AmxLayout::Right };
-            pack::<C, X>(operand, batch, packing, &mut panel[s * BLOCK..][..BLOCK]);
+            pack(operand, batch, packing, &mut panel[s * BLOCK..][..BLOCK]);
         }
     }
 }
@@ -110,7 +109,7 @@ struct AmxBlock {
 
 impl AmxBlock {
     #[inline(always)]
-    fn tiles<C: Compute, X: GemmOperand<C>>(self, operand: &X, batch: usize, out: &mut [u16]) {
+    fn tiles<C: Compute>(self, operand: &dyn GemmOperand<C>, batch: usize, out: &mut [u16]) {
         let AmxBlock { mn: mn_range, k: k_range, form } = self;
         let bf16_source = operand.bf16_source(batch);
         let tiles = bytemuck::cast_slice_mut::<u16, AmxTile>(out);
@@ -138,22 +137,17 @@ impl AmxBlock {
 }
 
 /// Packs a block with the vectors of the machine.
-fn pack<C: Compute, X: GemmOperand<C>>(
-    operand: &X,
-    batch: usize,
-    block: AmxBlock,
-    out: &mut [u16],
-) {
-    struct PackBlock<'a, C, X>(&'a X, usize, AmxBlock, &'a mut [u16], PhantomData<C>);
-    impl<C: Compute, X: GemmOperand<C>> SimdKernel for PackBlock<'_, C, X> {
+fn pack<C: Compute>(operand: &dyn GemmOperand<C>, batch: usize, block: AmxBlock, out: &mut [u16]) {
+    struct PackBlock<'a, C>(&'a dyn GemmOperand<C>, usize, AmxBlock, &'a mut [u16]);
+    impl<C: Compute> SimdKernel for PackBlock<'_, C> {
         type Output = ();
 
         #[inline(always)]
         fn run<I: Isa>(self) {
-            self.2.tiles::<C, X>(self.0, self.1, self.3);
+            self.2.tiles(self.0, self.1, self.3);
         }
     }
-    level().run(PackBlock(operand, batch, block, out, PhantomData::<C>));
+    level().run(PackBlock(operand, batch, block, out));
 }
 
 /// Rows that lie a multiple of that many bytes apart share sets of the cache, too few for 16 of them.
@@ -161,8 +155,8 @@ const CROWDED: isize = 4096;
 
 /// Up to [`SIDE`] rows of a left operand over a range of K: where they lie, or packed if they are read more than a
 /// `few_reads` times and would crowd each other out.
-pub(super) fn amx_rows<C: Compute, X: GemmOperand<C>>(
-    operand: &X,
+pub(super) fn amx_rows<C: Compute>(
+    operand: &dyn GemmOperand<C>,
     batch: usize,
     mn_range: Range<usize>,
     k_range: Range<usize>,
@@ -181,7 +175,7 @@ pub(super) fn amx_rows<C: Compute, X: GemmOperand<C>>(
             for (k, block) in k_range.clone().step_by(STEP).zip(out.chunks_exact_mut(BLOCK)) {
                 let k_range = k..k_range.end.min(k + STEP);
                 let packing = AmxBlock { mn: mn_range.clone(), k: k_range, form: AmxLayout::Left };
-                pack::<C, X>(operand, batch, packing, block);
+                pack(operand, batch, packing, block);
             }
         }
     }
@@ -298,8 +292,8 @@ fn by_mn(
 }
 
 /// Pairs of what is not in memory: its elements are exact in `f32`, where they have as many bits as before.
-fn packed<C: Compute, X: GemmOperand<C>>(
-    operand: &X,
+fn packed<C: Compute>(
+    operand: &dyn GemmOperand<C>,
     batch: usize,
     mn_range: Range<usize>,
     k_range: Range<usize>,

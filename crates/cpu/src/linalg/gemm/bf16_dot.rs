@@ -16,8 +16,7 @@ use tonnage_simd::product::amx::{AmxUnit, BLOCK, SIDE, STEP};
 use tonnage_simd::product::{GEMV_MAX, GemmOutput};
 
 use super::amx_tiles::{amx_rows, pack_right};
-use super::epilogue::{BlockEpilogue, BlockPosition};
-use super::operand::GemmOperand;
+use super::epilogue::BlockPosition;
 use super::run::GemmJob;
 
 /// Steps of K of the left operand that are packed at once: with as many of 32 columns they fit L1.
@@ -99,13 +98,7 @@ pub(super) fn most_space(rows: usize, cols: usize, k: usize) -> usize {
     a.max(SIDE * RUN / 2) + b.max(whole) + sums.max(SIDE * WIDE)
 }
 
-impl<A, B, O, E> GemmJob<'_, A, B, O, E>
-where
-    A: GemmOperand<O::Compute>,
-    B: GemmOperand<O::Compute>,
-    O: GemmOutput,
-    E: BlockEpilogue<O::Compute>,
-{
+impl<O: GemmOutput> GemmJob<'_, O> {
     /// Both operands hold `bf16`, sums are `f32`, and K is not 0.
     pub(super) fn bf16_dot(
         &self,
@@ -132,7 +125,7 @@ where
                 for k in (0..k_len).step_by(cut.k_block) {
                     let run = k..k_len.min(k + cut.k_block);
                     let (wide, k_block) = (cols.clone(), run.clone());
-                    pack_right::<O::Compute, B>(self.b, batch, wide, k_block, panels);
+                    pack_right(self.b, batch, wide, k_block, panels);
                     for first in rows.clone().step_by(SIDE) {
                         if self.workers.is_stopped() {
                             return;
@@ -175,14 +168,7 @@ where
         for k in k_range.clone().step_by(RUN) {
             let run = k..k_range.end.min(k + RUN);
             let (first, count) = ((k - k_range.start) / STEP, run.len().div_ceil(STEP));
-            let a = amx_rows::<O::Compute, A>(
-                self.a,
-                batch,
-                rows.clone(),
-                run.clone(),
-                few_reads,
-                strip,
-            );
+            let a = amx_rows(self.a, batch, rows.clone(), run.clone(), few_reads, strip);
             let add = self.c.add || k > 0;
             for (cols, sums) in groups().zip(sums.chunks_exact_mut(each)) {
                 for col in (0..cols.len()).step_by(SIDE) {

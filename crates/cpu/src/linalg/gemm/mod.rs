@@ -1,7 +1,7 @@
 //! The matmul core: blocked products in the manner of GOTO and BLIS, with every byte of packing space lent.
 //!
 //! * **Ask, then lend.** [`scratch_bytes`] answers from sizes alone; [`gemm`] allocates nothing.
-//! * **Operands are a parameter** ([`GemmOperand`]): matrices at any strides ([`Matrix`]), 16-bit floats that are widened
+//! * **Operands are objects of a trait** ([`GemmOperand`]), asked for a panel at a time, so the loops are compiled once for each dtype: matrices at any strides ([`Matrix`]), 16-bit floats that are widened
 //!   as they are packed, and whatever else can write panels of itself.
 //! * **So is the epilogue** ([`BlockEpilogue`]): it sees each block when its sums are complete, in cache.
 //! * **The bits do not depend on threads.** The cut along K follows from the size of the product, threads share rows and
@@ -267,21 +267,15 @@ impl InParts {
 ///
 /// # Errors
 /// Where strides leave a slice, rows of the result overlap, or the scratch is too small.
-pub fn gemm<A, B, O, E>(
+pub fn gemm<O: GemmOutput>(
     size: Size,
-    a: &A,
-    b: &B,
+    a: &dyn GemmOperand<O::Compute>,
+    b: &dyn GemmOperand<O::Compute>,
     c: Target<'_, O>,
-    epilogue: &E,
+    epilogue: &dyn BlockEpilogue<O::Compute>,
     scratch: &mut [u8],
     workers: &dyn Workers,
-) -> Result<()>
-where
-    A: GemmOperand<O::Compute>,
-    B: GemmOperand<O::Compute>,
-    O: GemmOutput,
-    E: BlockEpilogue<O::Compute>,
-{
+) -> Result<()> {
     gemm_at(GemmLevel::best(), size, a, b, c, epilogue, scratch, workers)
 }
 
@@ -291,22 +285,16 @@ where
 /// # Errors
 /// As [`gemm`].
 #[allow(clippy::too_many_arguments, reason = "those of `gemm` and the whole")]
-pub(crate) fn gemm_part<A, B, O, E>(
+pub(crate) fn gemm_part<O: GemmOutput>(
     whole: Size,
     size: Size,
-    a: &A,
-    b: &B,
+    a: &dyn GemmOperand<O::Compute>,
+    b: &dyn GemmOperand<O::Compute>,
     (c, at, add): (&mut Area<'_, O>, (usize, usize), bool),
-    epilogue: &E,
+    epilogue: &dyn BlockEpilogue<O::Compute>,
     scratch: &mut [u8],
     workers: &dyn Workers,
-) -> Result<()>
-where
-    A: GemmOperand<O::Compute>,
-    B: GemmOperand<O::Compute>,
-    O: GemmOutput,
-    E: BlockEpilogue<O::Compute>,
-{
+) -> Result<()> {
     let c = c.sink(at, size, whole.rows, add);
     run_at(GemmLevel::best(), whole, size, a, b, c, epilogue, scratch, workers)
 }
@@ -328,43 +316,31 @@ pub mod forced {
 /// [`gemm`] at a level; at the lowest where the machine lacks it.
 #[doc(hidden)]
 #[allow(clippy::too_many_arguments, reason = "those of `gemm` and the level, which tests force")]
-pub fn gemm_at<A, B, O, E>(
+pub fn gemm_at<O: GemmOutput>(
     level: GemmLevel,
     size: Size,
-    a: &A,
-    b: &B,
+    a: &dyn GemmOperand<O::Compute>,
+    b: &dyn GemmOperand<O::Compute>,
     c: Target<'_, O>,
-    epilogue: &E,
+    epilogue: &dyn BlockEpilogue<O::Compute>,
     scratch: &mut [u8],
     workers: &dyn Workers,
-) -> Result<()>
-where
-    A: GemmOperand<O::Compute>,
-    B: GemmOperand<O::Compute>,
-    O: GemmOutput,
-    E: BlockEpilogue<O::Compute>,
-{
+) -> Result<()> {
     run_at(level, size, size, a, b, c.sink(size)?, epilogue, scratch, workers)
 }
 
 #[allow(clippy::too_many_arguments, reason = "those of `gemm`, the level and the whole")]
-fn run_at<A, B, O, E>(
+fn run_at<O: GemmOutput>(
     level: GemmLevel,
     whole: Size,
     size: Size,
-    a: &A,
-    b: &B,
+    a: &dyn GemmOperand<O::Compute>,
+    b: &dyn GemmOperand<O::Compute>,
     c: OutputSink<O>,
-    epilogue: &E,
+    epilogue: &dyn BlockEpilogue<O::Compute>,
     scratch: &mut [u8],
     workers: &dyn Workers,
-) -> Result<()>
-where
-    A: GemmOperand<O::Compute>,
-    B: GemmOperand<O::Compute>,
-    O: GemmOutput,
-    E: BlockEpilogue<O::Compute>,
-{
+) -> Result<()> {
     if size.is_empty() {
         return Ok(());
     }

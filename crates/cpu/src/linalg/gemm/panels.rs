@@ -125,8 +125,8 @@ impl<C> DirectMatrix<'_, C> {
 }
 
 /// A block of an operand, packed into `space`.
-pub(super) fn packed<C: Compute, X: GemmOperand<C>>(
-    operand: &X,
+pub(super) fn packed<C: Compute>(
+    operand: &dyn GemmOperand<C>,
     batch: usize,
     mn_range: Range<usize>,
     k_range: &Range<usize>,

@@ -20,12 +20,12 @@ use super::target::RowLayout;
 use crate::workers::Workers;
 
 /// All that the threads of one call share.
-pub(super) struct GemmJob<'a, A, B, O: GemmOutput, E> {
+pub(super) struct GemmJob<'a, O: GemmOutput> {
     pub size: Size,
-    pub a: &'a A,
-    pub b: &'a B,
+    pub a: &'a dyn GemmOperand<O::Compute>,
+    pub b: &'a dyn GemmOperand<O::Compute>,
     pub c: OutputSink<O>,
-    pub epilogue: &'a E,
+    pub epilogue: &'a dyn BlockEpilogue<O::Compute>,
     /// Which instructions there are.
     pub level: GemmLevel,
     pub kernel: &'static MicroKernel<O::Compute>,
@@ -90,13 +90,7 @@ impl<O> OutputSink<O> {
     }
 }
 
-impl<A, B, O, E> GemmJob<'_, A, B, O, E>
-where
-    A: GemmOperand<O::Compute>,
-    B: GemmOperand<O::Compute>,
-    O: GemmOutput,
-    E: BlockEpilogue<O::Compute>,
-{
+impl<O: GemmOutput> GemmJob<'_, O> {
     /// Runs `count` pieces from `first` on; `space` has a slot for each.
     pub fn pieces(&self, first: usize, count: usize, space: &mut [O::Compute]) {
         if count == 1 {
@@ -140,7 +134,12 @@ where
                 path => path,
             };
             match path {
-                GemmPath::Bf16Dot => self.bf16_dot(batch, rows, cols, space),
+                // Compiled for results that have such products alone.
+                GemmPath::Bf16Dot => {
+                    if O::HAS_BF16_DOT {
+                        self.bf16_dot(batch, rows, cols, space);
+                    }
+                }
                 GemmPath::Tiles => match self.plan.sums_in_scratch() {
                     false => self.in_place(batch, rows, cols, space),
                     true => self.rounded(batch, rows, cols, space),

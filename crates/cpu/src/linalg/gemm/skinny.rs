@@ -14,7 +14,7 @@ use tonnage_simd::product::{
     Compute, Flushed, GEMV_MAX, GemmOutput, GemvStream, SIDE_BY_SIDE, Tile, TileFn,
 };
 
-use super::epilogue::{BlockEpilogue, BlockPosition};
+use super::epilogue::BlockPosition;
 use super::operand::{DirectMatrix, GemmOperand};
 use super::plan::{ALIGN, GEMV_CHAIN, GEMV_K, GemmPath, gemv_chunk, gemv_packed};
 use super::run::GemmJob;
@@ -22,27 +22,18 @@ use super::run::GemmJob;
 /// Rows that tiles of a few columns read before the next: rows of whole tiles, in L2 for tiles of more columns.
 const ACROSS: usize = 24;
 
-impl<A, B, O, E> GemmJob<'_, A, B, O, E>
-where
-    A: GemmOperand<O::Compute>,
-    B: GemmOperand<O::Compute>,
-    O: GemmOutput,
-    E: BlockEpilogue<O::Compute>,
-{
+impl<O: GemmOutput> GemmJob<'_, O> {
     /// All of `thin` by the given rows or columns of `large`. `transposed` where `large` is the left operand: its
     /// rows are the rows of the result then.
-    pub(super) fn gemv<X, Y>(
+    pub(super) fn gemv(
         &self,
-        thin: &X,
-        large: &Y,
+        thin: &dyn GemmOperand<O::Compute>,
+        large: &dyn GemmOperand<O::Compute>,
         batch: usize,
         mn_range: Range<usize>,
         transposed: bool,
         space: &mut [O::Compute],
-    ) where
-        X: GemmOperand<O::Compute>,
-        Y: GemmOperand<O::Compute>,
-    {
+    ) {
         let (k_len, count) =
             (self.size.k, if transposed { self.size.cols } else { self.size.rows });
         let unit = ALIGN / size_of::<O::Compute>();
@@ -141,10 +132,10 @@ where
     /// A few columns whose large operand is K-major: some rows at a time by all columns, in tiles. Rows are read as
     /// they lie or packed: the bits are the same.
     #[allow(clippy::too_many_arguments, reason = "the state of one loop")]
-    fn gemv_tiles<X: GemmOperand<O::Compute>, Y: GemmOperand<O::Compute>>(
+    fn gemv_tiles(
         &self,
         tile: TileFn<O::Compute>,
-        (thin, large): (&X, &Y),
+        (thin, large): (&dyn GemmOperand<O::Compute>, &dyn GemmOperand<O::Compute>),
         batch: usize,
         mn_range: Range<usize>,
         direct: Option<DirectMatrix<'_, O::Compute>>,
@@ -244,10 +235,10 @@ where
         clippy::too_many_arguments,
         reason = "the state of one loop, cut in two for its two bodies"
     )]
-    fn dots<X: GemmOperand<O::Compute>, Y: GemmOperand<O::Compute>>(
+    fn dots(
         &self,
-        thin: &X,
-        large: &Y,
+        thin: &dyn GemmOperand<O::Compute>,
+        large: &dyn GemmOperand<O::Compute>,
         batch: usize,
         mn_range: Range<usize>,
         k_range: Range<usize>,
@@ -288,10 +279,10 @@ where
         clippy::too_many_arguments,
         reason = "the state of one loop, cut in two for its two bodies"
     )]
-    fn streams<X: GemmOperand<O::Compute>, Y: GemmOperand<O::Compute>>(
+    fn streams(
         &self,
-        thin: &X,
-        large: &Y,
+        thin: &dyn GemmOperand<O::Compute>,
+        large: &dyn GemmOperand<O::Compute>,
         batch: usize,
         mn_range: Range<usize>,
         k_range: Range<usize>,

@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use tonnage_simd::product::{ALONG, Compute, Flushed, GEMV_MAX, GemmOutput, Tile, TileFn};
 
-use super::epilogue::{BlockEpilogue, BlockPosition, OutputBlock};
-use super::operand::{DirectMatrix, GemmOperand, Packs, Strip};
+use super::epilogue::{BlockPosition, OutputBlock};
+use super::operand::{DirectMatrix, Packs, Strip};
 use super::panels::{Access, Left, Panels, Right, packed};
 use super::plan::{ALIGN, SUMS};
 use super::run::GemmJob;
@@ -41,13 +41,7 @@ pub(super) struct OutputPart<C> {
     pub add: bool,
 }
 
-impl<A, B, O, E> GemmJob<'_, A, B, O, E>
-where
-    A: GemmOperand<O::Compute>,
-    B: GemmOperand<O::Compute>,
-    O: GemmOutput,
-    E: BlockEpilogue<O::Compute>,
-{
+impl<O: GemmOutput> GemmJob<'_, O> {
     /// Sums are kept in the result itself, which has their dtype and even rows.
     pub(super) fn in_place(
         &self,

@@ -248,12 +248,12 @@ where
             let size = Size { rows: now.mn.1, ..size };
             let strides = Strides { start: 0, batch: each, row: mn_stride, col: k_stride };
             let (a, b) = (Matrix::left(staged, strides), self.beside.right(now));
-            gemm_part(whole, size, &a, &b, to, &end, packing, workers)
+            gemm_part(whole, size, &a, b.operand(), to, &end, packing, workers)
         } else {
             let size = Size { cols: now.mn.1, ..size };
             let strides = Strides { start: 0, batch: each, row: k_stride, col: mn_stride };
             let (a, b) = (self.beside.left(now), Matrix::right(staged, strides));
-            gemm_part(whole, size, &a, &b, to, &end, packing, workers)
+            gemm_part(whole, size, a.operand(), &b, to, &end, packing, workers)
         }
     }
 }

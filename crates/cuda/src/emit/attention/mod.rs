@@ -16,7 +16,7 @@ use tonnage_ops::OpId;
 use tonnage_ops::nn::attention::{attrs, computed};
 
 use super::operand::{load, stored};
-use super::{Block, KernelKey, Launch, OpCall, Operand, bad, blocks, c_type};
+use super::{Block, KernelKey, Launch, OpCall, bad, blocks, c_type};
 
 /// What all of them have.
 const SHARED: &str = include_str!("../../../kernels/attention.cuh");
@@ -70,11 +70,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let grad = call.op.id == OpId::AttentionGrad as u16;
     let (scale, causal, masked) = attrs(call.op.name, call.attrs)?;
     let mut operands: SmallVec<[(u64, &Layout, DType); 8]> = SmallVec::new();
-    for (operand, dtype) in call.operands {
-        let Operand::Memory(address, layout) = operand else {
-            return Err(bad("attention over something that is not in memory"));
-        };
-        operands.push((address + (layout.offset * dtype.size()) as u64, layout, *dtype));
+    for i in 0..call.operands.len() {
+        operands.push(call.memory(i)?);
     }
     let sizes = |i: usize| operands.get(i).map_or(&[][..], |(_, layout, _)| &layout.sizes);
     let ([b, h, t, d], [_, of_keys, s, _], [.., e]) = (sizes(0), sizes(1), sizes(2)) else {

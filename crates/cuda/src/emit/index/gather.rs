@@ -8,7 +8,7 @@ use tonnage_core::error::Result;
 
 use super::super::walk::{Walk, offset};
 use super::super::{THREADS, blocks, c_type};
-use super::{Demand, KernelKey, Launch, OpCall, bad, memory, moved_type, part};
+use super::{Demand, KernelKey, Launch, OpCall, moved_type, part};
 
 /// Bytes of the widest access.
 const ACCESS: usize = 16;
@@ -31,10 +31,9 @@ pub struct GatherKey {
 const FIRST: usize = 8;
 
 pub fn launch(call: &OpCall, axis: usize) -> Result<Option<Launch>> {
-    let [table, indices] = call.operands else { return Err(bad("a gather without indices")) };
     let ((table, layout, dtype), (indices, index_layout, index)) =
-        (memory(table)?, memory(indices)?);
-    let out = call.outputs.first().copied().unwrap_or(0);
+        (call.memory(0)?, call.memory(1)?);
+    let out = call.output()?;
     let rank = layout.sizes.len();
     let outer = Walk::of(part(layout, 0..axis));
     let inner = Walk::of(part(layout, axis + 1..rank));

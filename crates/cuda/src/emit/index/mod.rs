@@ -21,7 +21,7 @@ use tonnage_core::{Bytes, DType, TensorType};
 use tonnage_ops::OpId;
 use tonnage_ops::index::rows::axis;
 
-use super::{Demand, KernelKey, Launch, OpCall, Operand, bad};
+use super::{Demand, KernelKey, Launch, OpCall, Operand, bad, memory, moved_type};
 use claim::Claim;
 pub use gather::{GatherKey, text as gather_text};
 use pick::Pick;
@@ -141,16 +141,6 @@ pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
     Claim::of(count as u64, index, bound.map_or(i64::MAX as u64, |n| n as u64)).scratch()
 }
 
-/// An operand: where its first element lies, and its layout.
-fn memory<'a>(operand: &(Operand<'a>, DType)) -> Result<(u64, &'a Layout, DType)> {
-    match operand {
-        (Operand::Memory(address, layout), dtype) => {
-            Ok((address + (layout.offset * dtype.size()) as u64, layout, *dtype))
-        }
-        _ => Err(bad("rows that are computed")),
-    }
-}
-
 /// The sizes and steps of some axes.
 fn part(
     layout: &Layout,
@@ -158,14 +148,4 @@ fn part(
 ) -> (SmallVec<[usize; 4]>, SmallVec<[i64; 4]>) {
     let steps = layout.strides[axes.clone()].iter().map(|step| *step as i64);
     (layout.sizes[axes].into(), steps.collect())
-}
-
-/// The unsigned type of elements that are only moved.
-pub(super) fn moved_type(size: usize) -> &'static str {
-    match size {
-        8 => "u64",
-        4 => "u32",
-        2 => "u16",
-        _ => "u8",
-    }
 }

@@ -96,8 +96,7 @@ fn limits(whole: &[usize], part: &[usize]) -> impl Iterator<Item = u64> {
 }
 
 fn reading<'a>(call: &'a OpCall, how: Pick) -> Result<Picked<'a>> {
-    let [table, indices] = call.operands else { return Err(bad("a table without indices")) };
-    let ((table, layout, dtype), (at, lies, index)) = (memory(table)?, memory(indices)?);
+    let ((table, layout, dtype), (at, lies, index)) = (call.memory(0)?, call.memory(1)?);
     let (rank, last) = (layout.sizes.len(), lies.sizes.len().saturating_sub(1));
     let count = |sizes: &[usize]| sizes.iter().map(|n| *n as u64).product::<u64>();
     let op = call.op.name;

@@ -17,7 +17,7 @@ use tonnage_ops::index::top_k::fits;
 use super::super::walk::{Walk, offset};
 use super::super::{THREADS, blocks};
 use super::order::{self, Order};
-use super::{KernelKey, Launch, OpCall, Operand, bad, memory, moved_type, part};
+use super::{KernelKey, Launch, OpCall, bad, moved_type, part};
 
 /// What is made of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,14 +78,8 @@ pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
 /// # Errors
 /// Where there are more elements than positions have bits for, or fewer than are asked for.
 pub fn launch(call: &OpCall, sorted: Sorted) -> Result<Option<Launch>> {
-    let ([operand], Some(out)) = (call.operands, call.outputs.first()) else {
-        return Err(bad("rows to sort"));
-    };
     let own = Layout::contiguous(call.made);
-    let (address, layout, dtype) = match operand {
-        (Operand::Output(_), dtype) => (*out, &own, *dtype),
-        operand => memory(operand)?,
-    };
+    let ((address, layout, dtype), out) = (call.memory_or_output(0, &own)?, call.output()?);
     let n = layout.sizes.last().copied().unwrap_or(1);
     let taken = match sorted {
         Sorted::First => call.made.last().copied().unwrap_or(1),
@@ -119,8 +113,8 @@ pub fn launch(call: &OpCall, sorted: Sorted) -> Result<Option<Launch>> {
         row_passes: order::row_passes(rows),
     };
     let made = rows * taken as u64;
-    let places = call.outputs.get(1).copied().unwrap_or(*out);
-    let mut words = vec![count, n as u64, taken as u64, address, *out, places];
+    let places = call.outputs.get(1).copied().unwrap_or(out);
+    let mut words = vec![count, n as u64, taken as u64, address, out, places];
     words.extend(order.addresses());
     walk.words(1, &mut words);
     let threads = u64::from(THREADS);
@@ -163,11 +157,11 @@ fn keys(key: &SortKey, text: &mut String) {
         _ => ("  u64 key = x;\n".to_string(), "key".to_string()),
     };
     // Inverted within its own width, so that positions still count up.
-    let turned = if key.descending { format!("{most}ull - key") } else { "key".to_string() };
+    let rank = if key.descending { format!("{most}ull - key") } else { "key".to_string() };
     let _ = writeln!(
         text,
-        "TN_FN u64 key_of(S x) {{\n{of_bits}  return {turned};\n}}\n\
-         TN_FN S of_key(u64 key) {{\n  key = {turned};\n  return (S)({to_bits});\n}}"
+        "TN_FN u64 key_of(S x) {{\n{of_bits}  return {rank};\n}}\n\
+         TN_FN S of_key(u64 key) {{\n  key = {rank};\n  return (S)({to_bits});\n}}"
     );
 }
 
