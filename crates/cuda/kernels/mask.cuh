@@ -12,33 +12,9 @@ TN_FN u32 own_of(const P& p, u64 first) {
 
 // How many each block has.
 TN_FN void count_rows(const P& p) {
-  __shared__ u32 sums[256];
-  const u32 t = threadIdx.x;
-  sums[t] = own_of(p, ((u64)blockIdx.x * 256 + t) * 16);
-  __syncthreads();
-  for (u32 half = 128; half > 0; half /= 2) {
-    if (t < half) sums[t] += sums[t + half];
-    __syncthreads();
-  }
-  if (t == 0) ((u32*)p.w[6])[blockIdx.x] = sums[0];
-}
-
-// What comes before this thread among those of its block, and all of them.
-TN_FN u32 before_own(u32 own, u32& all) {
-  __shared__ u32 sums[256];
-  const u32 t = threadIdx.x;
-  sums[t] = own;
-  __syncthreads();
-  for (u32 reach = 1; reach < 256; reach *= 2) {
-    const u32 before = t >= reach ? sums[t - reach] : 0;
-    __syncthreads();
-    sums[t] += before;
-    __syncthreads();
-  }
-  all = sums[255];
-  const u32 before = sums[t] - own;
-  __syncthreads();
-  return before;
+  u32 all;
+  counts_before_thread(own_of(p, ((u64)blockIdx.x * 256 + threadIdx.x) * 16), all);
+  if (threadIdx.x == 0) ((u32*)p.w[6])[blockIdx.x] = all;
 }
 
 // Each count becomes the sum of those before it, and all of them stand at the end. One block.
@@ -50,7 +26,7 @@ TN_FN void scan_counts(const P& p, const Guard& guard) {
     const u64 i = first + threadIdx.x;
     const u32 own = i < blocks ? counts[i] : 0;
     u32 all;
-    const u32 before = before_own(own, all);
+    const u32 before = counts_before_thread(own, all);
     if (i < blocks) counts[i] = running + before;
     running += all;
   }
@@ -63,7 +39,7 @@ TN_FN void scan_counts(const P& p, const Guard& guard) {
 TN_FN void list_rows(const P& p) {
   const u64 first = ((u64)blockIdx.x * 256 + threadIdx.x) * 16;
   u32 all;
-  u32 rank = ((const u32*)p.w[6])[blockIdx.x] + before_own(own_of(p, first), all);
+  u32 rank = ((const u32*)p.w[6])[blockIdx.x] + counts_before_thread(own_of(p, first), all);
   u32* const list = (u32*)p.w[7];
   for (u64 i = first; i < first + 16 && i < p.w[0]; i++) {
     const bool is = is_selected(p, i);

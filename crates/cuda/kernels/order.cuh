@@ -34,21 +34,11 @@ TN_FN void order_count(u64 n, const u64* keys, const u32* places, u32* counts, u
 
 // Each count becomes the sum of those before it. One block.
 TN_FN void order_scan(u64 n, u32* counts) {
-  __shared__ u32 sums[256];
-  const u32 t = threadIdx.x;
-  const u64 all = (n + 4095) / 4096 * 16, each = (all + 255) / 256;
-  const u64 first = t * each, last = first + each < all ? first + each : all;
-  u32 sum = 0;
-  for (u64 i = first; i < last; i++) sum += counts[i];
-  sums[t] = sum;
-  __syncthreads();
-  for (u32 reach = 1; reach < 256; reach *= 2) {
-    const u32 before = t >= reach ? sums[t - reach] : 0;
-    __syncthreads();
-    sums[t] += before;
-    __syncthreads();
-  }
-  u32 run = sums[t] - sum;
+  const u64 length = (n + 4095) / 4096 * 16, each = (length + 255) / 256;
+  const u64 first = threadIdx.x * each, last = first + each < length ? first + each : length;
+  u32 own = 0, all;
+  for (u64 i = first; i < last; i++) own += counts[i];
+  u32 run = counts_before_thread(own, all);
   for (u64 i = first; i < last; i++) {
     const u32 count = counts[i];
     counts[i] = run;

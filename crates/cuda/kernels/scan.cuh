@@ -38,24 +38,6 @@ TN_FN void write(const P& p, u64 line, u64 j, W x) {
   ((S*)p.w[7])[(o * p.w[1] + position(p, j)) * inner + i] = narrow_s(x);
 }
 
-// What all threads of a block before this one have, and all of them.
-TN_FN W before_thread(W own, W& all) {
-  __shared__ W part[BLOCK];
-  const u32 t = threadIdx.x;
-  part[t] = own;
-  __syncthreads();
-  for (u32 reach = 1; reach < BLOCK; reach *= 2) {
-    const W other = t >= reach ? part[t - reach] : UNIT;
-    __syncthreads();
-    part[t] = join(other, part[t]);
-    __syncthreads();
-  }
-  const W before = t > 0 ? part[t - 1] : UNIT;
-  all = part[BLOCK - 1];
-  __syncthreads();
-  return before;
-}
-
 // The chunk of a block, tile by tile: `write`s the results, or only adds up.
 TN_FN W through_block(const P& p, const Chunk& of, W running, bool writes) {
   const i64 line = line_of(p, of.line);
@@ -68,7 +50,7 @@ TN_FN W through_block(const P& p, const Chunk& of, W running, bool writes) {
       own = join(own, x[k]);
     }
     W all;
-    W now = join(running, before_thread(own, all));
+    W now = join(running, before_thread(own, UNIT, all, join));
     running = join(running, all);
     if (!writes) continue;
 #pragma unroll
@@ -132,7 +114,7 @@ TN_FN void go_before(const P& p) {
       const u64 c = first + threadIdx.x;
       const W own = c < chunks ? sums[c * lines + line] : UNIT;
       W all;
-      const W before = before_thread(own, all);
+      const W before = before_thread(own, UNIT, all, join);
       if (c < chunks) sums[c * lines + line] = join(running, before);
       running = join(running, all);
     }

@@ -36,5 +36,6 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("tile.cuh", include_str!("../kernels/tile.cuh")),
     ("guard.cuh", include_str!("../kernels/guard.cuh")),
     ("rows.cuh", include_str!("../kernels/rows.cuh")),
+    ("prefix.cuh", include_str!("../kernels/prefix.cuh")),
     ("order.cuh", include_str!("../kernels/order.cuh")),
 ];

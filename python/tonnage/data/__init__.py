@@ -8,6 +8,7 @@ import atexit as _atexit
 from types import SimpleNamespace as _SimpleNamespace
 
 from .. import _tonnage as _t
+from .._notices import ignores as _ignores
 
 from .dataset import AUTO_SHARD as _AUTO_SHARD
 from .dataset import AUTOTUNE, INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset, Options
@@ -42,6 +43,7 @@ class experimental:
         return dataset.cardinality()
 
     @staticmethod
+    @_ignores("tf.data.experimental.copy_to_device", "source_device")
     def copy_to_device(target_device, source_device="/cpu:0"):
         """For ``Dataset.apply``: elements on a device, the next one being copied while this one is used."""
         return experimental.prefetch_to_device(target_device, 1)

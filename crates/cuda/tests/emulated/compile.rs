@@ -51,7 +51,7 @@ impl Library {
                         "static void call{f}(const void* p, void* s, unsigned l) {{ {name}(*(const P*)p, (Status*)s, l); }}"
                     );
                     let threads = key.block(name).threads;
-                    let barriers = ["__syncthreads", "rows_", "order_"]
+                    let barriers = ["__syncthreads", "rows_", "order_", "before_thread"]
                         .iter()
                         .any(|name| kernel.contains(name));
                     let _ = writeln!(
