@@ -12,11 +12,10 @@ use tonnage_cuda::headers::HEADERS;
 /// The functions of some kernels, compiled.
 pub struct Library {
     loaded: Vec<Loaded>,
-    each: usize,
 }
 
-/// Kernels of one file: two compilers run side by side.
-const FILES: usize = 2;
+/// Compilers that run side by side, each over a file. Kernels are dealt out, since those that take long to compile are neighbours.
+pub const FILES: usize = 2;
 
 impl Library {
     /// Compiles kernels; nothing where this machine cannot.
@@ -34,18 +33,17 @@ impl Library {
             let (_, launch) = found.expect("a kernel that something launches");
             launch.functions.iter().map(|(name, _)| *name).collect::<Vec<_>>()
         };
-        let each = keys.len().div_ceil(FILES).max(1);
         let mut running = Vec::new();
-        for (file, part) in keys.chunks(each).enumerate() {
+        for file in 0..FILES {
             let mut text = String::from(include_str!("../formulas/prelude.h"));
             text.push_str(include_str!("threads.h"));
             HEADERS.iter().for_each(|(_, header)| text.push_str(header));
             text.push_str(include_str!("warp.h"));
             let mut table = String::new();
-            for (i, key) in part.iter().enumerate() {
+            for (i, key) in keys.iter().skip(file).step_by(FILES).enumerate() {
                 let kernel = key.text();
                 let _ = writeln!(text, "namespace k{i} {{\n{kernel}");
-                for (f, name) in functions(file * each + i).iter().enumerate() {
+                for (f, name) in functions(i * FILES + file).iter().enumerate() {
                     let _ = writeln!(
                         text,
                         "static void call{f}(const void* p, void* s, unsigned l) {{ {name}(*(const P*)p, (Status*)s, l); }}"
@@ -71,7 +69,8 @@ impl Library {
             let child = Command::new(compiler)
                 .args([
                     "-std=c++17",
-                    "-O1",
+                    // Compiling takes longer than running.
+                    "-Og",
                     "-w",
                     "-ffp-contract=off",
                     "-mfma",
@@ -95,12 +94,17 @@ impl Library {
             loaded.push(unsafe { Loaded::new(&made) }.unwrap());
         }
         std::fs::remove_dir_all(&folder).unwrap();
-        Some(Library { loaded, each })
+        Some(Library { loaded })
+    }
+
+    /// The file that a kernel is in.
+    pub fn file_of(number: usize) -> usize {
+        number % FILES
     }
 
     /// Runs a launch: addresses in its words are the host's. What it says of bad data.
     pub fn run(&self, number: usize, launch: &Launch) -> Status {
-        let library = &self.loaded[number / self.each];
+        let library = &self.loaded[Library::file_of(number)];
         // SAFETY: the function has these arguments.
         let run: Symbol<unsafe extern "C" fn(u32, u32, u32, *const c_void, *mut Status)> =
             unsafe { library.get(b"run") }.unwrap();
@@ -109,7 +113,7 @@ impl Library {
             // SAFETY: the words hold addresses of buffers that live, and the kernel stays within their layouts.
             unsafe {
                 run(
-                    (number % self.each) as u32,
+                    (number / FILES) as u32,
                     f as u32,
                     *blocks,
                     launch.words.as_ptr().cast(),

@@ -19,12 +19,12 @@ mod rows;
 use std::collections::HashMap;
 
 use cases::cases;
-use compile::Library;
+use compile::{FILES, Library};
 use tonnage_cuda::driver::{Status, library};
 use tonnage_cuda::emit::{KernelKey, Launch};
 
 /// Something that is run by a kernel, and what the CPU makes of it.
-trait Trial {
+trait Trial: Sync {
     /// What a device would launch; nothing where there is nothing to do.
     fn launch(&self) -> Option<Launch>;
     /// Whether the kernel made the same, and what it said of its data.
@@ -62,16 +62,25 @@ fn kernels_give_the_bits_of_the_cpu() {
         println!("SKIPPED: no C++ compiler, or no FMA");
         return;
     };
-    let mut wrong = Vec::new();
-    for (case, launch) in cases.iter().zip(&launches) {
+    let check = |case: &dyn Trial, launch: &Option<(usize, Launch)>| {
         let status = match launch {
             Some((number, launch)) => library.run(*number, launch),
             None => Status::default(),
         };
-        if let Err(problem) = case.check(&status) {
-            wrong.push(problem);
-        }
-    }
+        case.check(&status).err()
+    };
+    // Each file of kernels has shared memory of its own, so one thread runs what is in it.
+    let of_file = |file: usize| {
+        let is_in = |launch: &Option<(usize, Launch)>| {
+            launch.as_ref().map_or(file == 0, |(number, _)| Library::file_of(*number) == file)
+        };
+        let own = cases.iter().zip(&launches).filter(|(_, launch)| is_in(launch));
+        own.filter_map(|(case, launch)| check(&**case, launch)).collect::<Vec<_>>()
+    };
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..FILES).map(|file| scope.spawn(move || of_file(file))).collect();
+        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
     println!("{} cases, {} kernels", cases.len(), keys.len());
     assert!(
         wrong.is_empty(),
