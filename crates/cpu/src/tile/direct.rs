@@ -11,6 +11,7 @@ use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::tile::{Close, Form, TileProgram};
 
 use super::resolve::{PrimitiveFn, resolve};
+use super::source::{Read, TileSource};
 use tonnage_simd::level;
 
 /// Operands of an instruction, at most.
@@ -21,6 +22,7 @@ const MOST: usize = 3;
 pub struct DirectOp {
     function: PrimitiveFn,
     args: [u8; MOST],
+    output: DType,
 }
 
 impl DirectOp {
@@ -45,7 +47,13 @@ impl DirectOp {
         for (to, reg) in args.iter_mut().zip(&instr.args) {
             *to = *reg as u8;
         }
-        Ok(Some(DirectOp { function: resolve(instr)?, args }))
+        Ok(Some(DirectOp { function: resolve(instr)?, args, output: *stored }))
+    }
+
+    /// The dtype of its result.
+    #[inline]
+    pub fn output(&self) -> DType {
+        self.output
     }
 
     /// Runs it over inputs that lie close together in the result's order, or have one element for all.
@@ -77,6 +85,26 @@ thread_local! {
         const { [const { Cell::new(DirectEntry { op: 0, dtypes: 0, direct: None }) }; ENTRIES] };
 }
 
+/// Where an op on inputs of these dtypes has its entry, and what tells it from others that have the same.
+#[inline]
+fn key(op: &'static OpDef, dtypes: impl Iterator<Item = DType>) -> (usize, usize, u32) {
+    let dtypes = dtypes.fold(0, |all, dtype| all << 8 | (1 + dtype as u32));
+    let at = std::ptr::from_ref(op).addr();
+    (((at / align_of::<OpDef>()) ^ dtypes as usize) % ENTRIES, at, dtypes)
+}
+
+fn found((place, op, dtypes): (usize, usize, u32)) -> Option<DirectEntry> {
+    let known = KNOWN.try_with(|known| known[place].get()).ok();
+    known.filter(|known| known.op == op && known.dtypes == dtypes)
+}
+
+/// The one instruction that a tile op without attributes was on inputs of these dtypes, where it ran on this thread before. The result of
+/// inputs of one shape has that shape too.
+#[inline]
+pub fn known(op: &'static OpDef, dtypes: impl Iterator<Item = DType>) -> Option<DirectOp> {
+    found(key(op, dtypes))?.direct
+}
+
 /// The one instruction that a tile op is on inputs of these dtypes, if it is one. Attributes may mean anything,
 /// so nothing is known of an op that has some.
 pub fn direct(op: &'static OpDef, call: &Call) -> Result<Option<DirectOp>> {
@@ -84,16 +112,43 @@ pub fn direct(op: &'static OpDef, call: &Call) -> Result<Option<DirectOp>> {
     if call.inputs.len() > MOST || !matches!(call.attrs, Attrs::None) {
         return Ok(None);
     }
-    let key = |ty: DType| 1 + ty as u32;
-    let dtypes = call.inputs.iter().fold(0, |all, ty| all << 8 | key(ty.dtype));
-    let at = std::ptr::from_ref(op).addr();
-    let place = ((at / align_of::<OpDef>()) ^ dtypes as usize) % ENTRIES;
-    let known = KNOWN.try_with(|known| known[place].get()).ok();
-    if let Some(known) = known.filter(|known| known.op == at && known.dtypes == dtypes) {
+    let key = key(op, call.inputs.iter().map(|ty| ty.dtype));
+    if let Some(known) = found(key) {
         return Ok(known.direct);
     }
     let direct = DirectOp::of(&make(call, false)?)?;
+    let (place, op, dtypes) = key;
     // A thread that is ending forgets.
-    let _ = KNOWN.try_with(|known| known[place].set(DirectEntry { op: at, dtypes, direct }));
+    let _ = KNOWN.try_with(|known| known[place].set(DirectEntry { op, dtypes, direct }));
     Ok(direct)
+}
+
+/// Elements that one thread runs over at once.
+const FEW: usize = 4096;
+
+/// Runs a program that is one instruction over few elements as they lie: nothing is made ready for that. False of any other.
+pub fn run_few(
+    program: &TileProgram,
+    domain: &[usize],
+    sources: &[TileSource],
+    outputs: &mut [&mut [u8]],
+) -> Result<bool> {
+    let (1, [out]) = (program.code.len(), outputs) else { return Ok(false) };
+    let count: usize = domain.iter().product();
+    if count > FEW || sources.len() > MOST {
+        return Ok(false);
+    }
+    let mut inputs: [&[u8]; MOST] = [&[]; MOST];
+    for ((input, source), form) in inputs.iter_mut().zip(sources).zip(&program.loads) {
+        let (Read::Slice(bytes), Form::Elements(dtype)) = (&source.read, form) else {
+            return Ok(false);
+        };
+        let (start, length) = (source.layout.offset * dtype.size(), count * dtype.size());
+        let own = bytes.get(start..start + length);
+        let Some(own) = own.filter(|_| source.layout.is_contiguous()) else { return Ok(false) };
+        *input = own;
+    }
+    let Some(direct) = DirectOp::of(program)? else { return Ok(false) };
+    direct.run(inputs, out);
+    Ok(true)
 }

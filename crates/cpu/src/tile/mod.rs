@@ -26,7 +26,7 @@ mod transposed;
 mod transposed_copy;
 mod uniform;
 
-pub use direct::{DirectOp, direct};
+pub use direct::{DirectOp, direct, known};
 pub use epilogue::{TileEpilogue, apply_epilogue};
 pub use file_pieces::{FILE_PIECE, file_piece, file_pieces};
 pub use pieces::{DomainPiece, Pieces};
@@ -65,6 +65,9 @@ pub fn run(
     scratch: &mut [u8],
     workers: &dyn Workers,
 ) -> Result<()> {
+    if direct::run_few(program, domain, sources, outputs)? {
+        return workers.check();
+    }
     if transposed_copy(program, domain, sources, outputs, workers)? {
         return Ok(());
     }
