@@ -4,7 +4,7 @@
 //! results as the CPU has at a level with a fused multiply-add, NaN's payload aside; only of sine, cosine and tangent beyond 10^6
 //! the last bits may differ, where the CPU asks the platform's library. `tests/formulas` holds it.
 
-/// Name and text of each header, in the order that they are to be included in: none includes another.
+/// What a thread computes by itself. Name and text of each header, in the order that they are to be included in: none includes another.
 ///
 /// A kernel calls, for values of dtype `T`:
 ///
@@ -15,7 +15,7 @@
 /// * `random_<distribution>_<dtype>(key0, key1, index)`: an element of a stream; `random_below_<dtype>` takes the bound last.
 ///
 /// Operands of one call have the same type exactly: a literal is cast.
-pub const HEADERS: &[(&str, &str)] = &[
+pub const FORMULAS: &[(&str, &str)] = &[
     ("base.cuh", include_str!("../kernels/base.cuh")),
     ("real.cuh", include_str!("../kernels/real.cuh")),
     ("curves.cuh", include_str!("../kernels/curves.cuh")),
@@ -34,8 +34,17 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("random.cuh", include_str!("../kernels/random.cuh")),
     ("prim.cuh", include_str!("../kernels/prim.cuh")),
     ("tile.cuh", include_str!("../kernels/tile.cuh")),
+];
+
+/// What the threads of a block do together, and what they tell the host; behind [`FORMULAS`].
+pub const COMMON: &[(&str, &str)] = &[
     ("guard.cuh", include_str!("../kernels/guard.cuh")),
     ("rows.cuh", include_str!("../kernels/rows.cuh")),
     ("prefix.cuh", include_str!("../kernels/prefix.cuh")),
     ("order.cuh", include_str!("../kernels/order.cuh")),
 ];
+
+/// All of them, in their order.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FORMULAS.iter().chain(COMMON).copied()
+}

@@ -19,6 +19,7 @@ mod exact;
 mod exec;
 mod forward;
 mod gradients;
+mod instructions;
 mod memory;
 #[path = "../../../tonnage/tests/common/ops.rs"]
 mod ops;

@@ -5,7 +5,7 @@ use std::ptr;
 
 use cudarc::nvrtc::sys;
 
-use crate::headers::HEADERS;
+use crate::headers;
 
 /// All that decides on the code of a kernel.
 #[derive(Debug, Hash)]
@@ -22,7 +22,7 @@ impl KernelSource {
     /// # Errors
     /// Where there is no compiler.
     pub fn new(text: &str, capability: (u32, u32)) -> Result<KernelSource, String> {
-        let whole: String = HEADERS.iter().map(|(_, header)| *header).chain([text]).collect();
+        let whole: String = headers::all().map(|(_, header)| header).chain([text]).collect();
         let text = CString::new(whole).map_err(|e| e.to_string())?;
         // The instructions that Hopper alone has are asked for by a letter.
         let letter = if capability == (9, 0) { "a" } else { "" };

@@ -290,20 +290,17 @@ int nvrtcCompileProgram(Program* program, int, const char* const*) {
   }
   const std::string base = "/tmp/tonnage-double-" + std::to_string(getpid()), source = base + ".cc", made = base + ".so";
   std::ofstream file(source);
-  file << "#include \"formulas/prelude.h\"\n#include \"emulated/threads.h\"\n" << program->text << "\nextern \"C\" {\n";
+  file << "#include \"formulas/prelude.h\"\n#include \"emulated/threads.h\"\n" << program->text << "\n#pragma GCC visibility push(default)\nextern \"C\" {\n";
   const std::string& text = program->text;
   for (size_t at = 0; (at = text.find("\nTN_KERNEL(", at)) != std::string::npos; at++) {
     const size_t first = at + 11, last = text.find(')', first);
     const std::string name = text.substr(first, last - first);
     file << "void double_" << name << "(const void* p, void* s, unsigned l) { " << name << "(*(const P*)p, (Status*)s, l); }\n";
   }
-  bool barriers = false;
-  const size_t own = text.rfind("struct P");
-  for (const char* word : {"__syncthreads", "rows_", "order_"}) barriers |= text.find(word, own) != std::string::npos;
   file << "extern const size_t double_words = sizeof(P);\nvoid double_run(void (*f)(const void*, void*, unsigned), const void* p, void* s, unsigned l, unsigned blocks, unsigned threads) {"
-       << " threads::run(f, p, s, l, blocks, threads, " << (barriers ? "true" : "false") << "); }\n}\n";
+       << " threads::run(f, p, s, l, blocks, threads); }\n}\n";
   file.close();
-  const std::string command = compiler + " -std=c++17 -O0 -w -ffp-contract=off -mfma -fPIC -shared -I" + setting("DOUBLE_INCLUDE", ".") + " -o " + made + " " + source;
+  const std::string command = compiler + " -std=c++17 -O0 -w -ffp-contract=off -mfma -fPIC -fvisibility=hidden -shared -I" + setting("DOUBLE_INCLUDE", ".") + " -o " + made + " " + source;
   const bool failed = system(command.c_str()) != 0;
   std::ifstream binary(made, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(binary)), std::istreambuf_iterator<char>());

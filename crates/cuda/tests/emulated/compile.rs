@@ -7,7 +7,7 @@ use std::process::Command;
 use libloading::{Library as Loaded, Symbol};
 use tonnage_cuda::driver::Status;
 use tonnage_cuda::emit::{KernelKey, Launch};
-use tonnage_cuda::headers::HEADERS;
+use tonnage_cuda::headers;
 
 /// The functions of some kernels, compiled.
 pub struct Library {
@@ -37,7 +37,7 @@ impl Library {
         for file in 0..FILES {
             let mut text = String::from(include_str!("../formulas/prelude.h"));
             text.push_str(include_str!("threads.h"));
-            HEADERS.iter().for_each(|(_, header)| text.push_str(header));
+            headers::all().for_each(|(_, header)| text.push_str(header));
             text.push_str(include_str!("warp.h"));
             let mut table = String::new();
             for (i, key) in keys.iter().skip(file).step_by(FILES).enumerate() {
@@ -49,19 +49,16 @@ impl Library {
                         "static void call{f}(const void* p, void* s, unsigned l) {{ {name}(*(const P*)p, (Status*)s, l); }}"
                     );
                     let threads = key.block(name).threads;
-                    let barriers = ["__syncthreads", "rows_", "order_", "before_thread"]
-                        .iter()
-                        .any(|name| kernel.contains(name));
                     let _ = writeln!(
                         table,
-                        "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, status, 1, blocks, {threads}, {barriers});"
+                        "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, status, 1, blocks, {threads});"
                     );
                 }
                 text.push_str("}\n");
             }
             let _ = writeln!(
                 text,
-                "extern \"C\" void run(unsigned kernel, unsigned function, unsigned blocks, const void* words, void* status) {{\n{table}}}"
+                "extern \"C\" __attribute__((visibility(\"default\"))) void run(unsigned kernel, unsigned function, unsigned blocks, const void* words, void* status) {{\n{table}}}"
             );
             let (source, made) =
                 (folder.join(format!("k{file}.cc")), folder.join(format!("k{file}.so")));
@@ -75,6 +72,8 @@ impl Library {
                     "-ffp-contract=off",
                     "-mfma",
                     "-fPIC",
+                    // What is shared by a block is no other library's.
+                    "-fvisibility=hidden",
                     "-shared",
                     "-o",
                 ])

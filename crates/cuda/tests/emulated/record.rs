@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use tonnage_cuda::driver;
 use tonnage_cuda::emit::KernelKey;
-use tonnage_cuda::headers::HEADERS;
+use tonnage_cuda::headers;
 
 fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/emulated/hardware.txt")
@@ -26,7 +26,7 @@ fn hashes(keys: &[KernelKey]) -> BTreeMap<String, u64> {
     for key in keys {
         texts.entry(key.to_string()).or_default().insert(key.text());
     }
-    let shared = HEADERS.iter().map(|(_, header)| header.to_string()).collect();
+    let shared = headers::all().map(|(_, header)| header.to_string()).collect();
     texts.insert("headers".to_string(), shared);
     let whole = |texts: BTreeSet<String>| hash(&texts.into_iter().collect::<String>());
     texts.into_iter().map(|(name, texts)| (name, whole(texts))).collect()

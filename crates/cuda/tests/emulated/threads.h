@@ -1,6 +1,7 @@
 // Runs the threads of a block on the host, one after the other between barriers: enough of CUDA for the text of our kernels.
 #include <csetjmp>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <ucontext.h>
 
@@ -13,7 +14,7 @@ const unsigned COUNT = 256, STACK = 64 * 1024, WARP = 32;
 // A thread begins by its context; from then on it is left and entered by jumps, which ask nothing of the system.
 static ucontext_t all[COUNT];
 static jmp_buf scheduler, jumps[COUNT];
-static bool begun[COUNT], ended[COUNT], fibers;
+static bool begun[COUNT], ended[COUNT], alone;
 static unsigned now, count;
 static void (*work)(const void*, void*, unsigned);
 static const void* argument;
@@ -26,6 +27,10 @@ struct Meeting {
   unsigned arrived, times;
   template <class Once>
   void meet(unsigned members, Once once) {
+    if (alone) {
+      fprintf(stderr, "thread %u of a block waits for the others, and its first thread did not\n", threadIdx.x);
+      abort();
+    }
     if (++arrived == members) {
       once();
       arrived = 0;
@@ -50,37 +55,40 @@ static void enter() {
 }
 
 static void barrier() {
-  if (fibers) block.meet(running, [] {});
+  block.meet(running, [] {});
 }
 
-// `barriers`: whether threads wait for each other, and so need stacks of their own.
-static void run(void (*f)(const void*, void*, unsigned), const void* p, void* s, unsigned l, unsigned blocks, unsigned threads, bool barriers) {
-  work = f; argument = p; status = s; launch = l; fibers = barriers; count = threads;
-  gridDim = {blocks, 1, 1}; blockDim = {count, 1, 1}; threadIdx = {0, 0, 0};
-  if (barriers && !stacks) stacks = (char*)malloc((size_t)COUNT * STACK);
+// Runs a thread until it waits or ends.
+static void advance(unsigned t) {
+  now = t; threadIdx.x = t;
+  if (_setjmp(scheduler)) return;
+  if (begun[t]) _longjmp(jumps[t], 1);
+  begun[t] = true;
+  getcontext(&all[t]);
+  all[t].uc_stack.ss_sp = stacks + (size_t)t * STACK;
+  all[t].uc_stack.ss_size = STACK;
+  makecontext(&all[t], enter, 0);
+  setcontext(&all[t]);
+}
+
+static void run(void (*f)(const void*, void*, unsigned), const void* p, void* s, unsigned l, unsigned blocks, unsigned threads) {
+  work = f; argument = p; status = s; launch = l; count = threads;
+  gridDim = {blocks, 1, 1}; blockDim = {count, 1, 1};
+  if (!stacks) stacks = (char*)malloc((size_t)COUNT * STACK);
   for (unsigned b = 0; b < blocks; b++) {
     blockIdx = {b, 0, 0};
-    if (!barriers) {
-      for (unsigned t = 0; t < count; t++) { threadIdx.x = t; f(p, s, l); }
+    running = count;
+    for (unsigned t = 0; t < count; t++) begun[t] = ended[t] = false;
+    advance(0);
+    // Where the first thread waits for nobody, none does, and they need no stacks of their own.
+    alone = ended[0];
+    if (alone) {
+      for (unsigned t = 1; t < count; t++) { threadIdx.x = t; f(p, s, l); }
+      alone = false;
       continue;
     }
-    running = count;
-    for (unsigned t = 0; t < count; t++) {
-      getcontext(&all[t]);
-      all[t].uc_stack.ss_sp = stacks + (size_t)t * STACK;
-      all[t].uc_stack.ss_size = STACK;
-      makecontext(&all[t], enter, 0);
-      begun[t] = ended[t] = false;
-    }
     while (running > 0) {
-      for (unsigned t = 0; t < count; t++) {
-        if (ended[t]) continue;
-        now = t; threadIdx.x = t;
-        if (_setjmp(scheduler)) continue;
-        if (begun[t]) _longjmp(jumps[t], 1);
-        begun[t] = true;
-        setcontext(&all[t]);
-      }
+      for (unsigned t = 0; t < count; t++) if (!ended[t]) advance(t);
     }
   }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::{env, fs};
 
 use tonnage_core::DType;
-use tonnage_cuda::headers::HEADERS;
+use tonnage_cuda::headers::FORMULAS;
 
 use super::cases::Case;
 use super::inputs::{COUNT, Inputs, REGISTERS};
@@ -38,17 +38,12 @@ impl Drop for Folder {
 /// Programs that the cases are spread over: they are compiled side by side.
 const UNITS: usize = 4;
 
-/// The headers without what threads do together.
-fn formulas() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    HEADERS.iter().filter(|(name, _)| !["guard.cuh", "rows.cuh", "order.cuh"].contains(name))
-}
-
 /// What the cases give, one behind the other.
 pub fn outputs(compiler: &str, inputs: &Inputs, cases: &[Case]) -> Vec<u8> {
     let folder = Folder::new();
     let path = |name: &str| folder.0.join(name);
     fs::write(path("prelude.h"), include_str!("prelude.h")).unwrap();
-    for (name, text) in formulas() {
+    for (name, text) in FORMULAS {
         fs::write(path(name), text).unwrap();
     }
     fs::write(path("inputs"), inputs.bytes()).unwrap();
@@ -74,7 +69,7 @@ pub fn outputs(compiler: &str, inputs: &Inputs, cases: &[Case]) -> Vec<u8> {
 /// A loop for each case over the operands `<dtype>_<a, b or c>`, whose results are written to the standard output.
 fn source(cases: &[Case]) -> String {
     let mut text = String::from("#include \"prelude.h\"\n");
-    for (name, _) in formulas() {
+    for (name, _) in FORMULAS {
         writeln!(text, "#include \"{name}\"").unwrap();
     }
     writeln!(text, "static const int COUNT = {COUNT};").unwrap();
