@@ -78,7 +78,8 @@ pub fn eval(args: &Eval) -> Result<ExitCode, String> {
     let sizes = described(&args.checkpoint)?;
     let task = sizes.model.task();
     let characters = (task == Task::Text).then_some(sizes.characters.as_str());
-    let wanted = Wanted { path: args.data.as_deref(), length: sizes.length, characters };
+    let path = args.data.as_deref();
+    let wanted = Wanted { path, length: sizes.length, characters, planned: None };
     let data = datasets::load(task, &wanted)?;
     if data.classes.iter().zip(&sizes.classes).any(|(there, known)| there > known) {
         let (there, known) = (&data.classes, &sizes.classes);

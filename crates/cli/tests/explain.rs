@@ -31,6 +31,28 @@ fn a_step_is_explained_with_a_chart_and_saved_in_every_format() {
 }
 
 #[test]
+fn a_step_is_planned_that_takes_more_rows_than_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let planned = |line: &str| tonnage(folder.path(), &line.split(' ').collect::<Vec<_>>());
+    for (line, rows) in [
+        ("plan gpt --width 16 --layers 1 --length 20000 --batch 4", "400001 characters"),
+        ("plan gpt --width 16 --layers 1 --length 1024 --batch 64", "64 rows"),
+        ("plan mlp --batch 100000 --accumulate 2", "200000 rows"),
+        ("explain recommender --batch 1000000", "1000000 rows"),
+    ] {
+        let output = planned(line);
+        assert!(said(&output).starts_with("peak "), "{line}: {output:?}");
+        let note = String::from_utf8_lossy(&output.stderr);
+        assert!(note.contains(rows), "{line}: {note}");
+    }
+    let whole = said(&planned("plan mlp --batch 1000"));
+    let more = said(&planned("plan mlp --batch 2000"));
+    assert_ne!(whole, more);
+    let train = planned("train mlp --batch 100000");
+    assert!(String::from_utf8_lossy(&train.stderr).contains("batches of 100000 of"), "{train:?}");
+}
+
+#[test]
 fn training_leaves_a_page_also_where_it_fails() {
     let folder = tempfile::tempdir().unwrap();
     let text = said(&tonnage(folder.path(), &["train", "mlp", "--epochs", "1"]));

@@ -17,6 +17,12 @@ const OWN: &str = include_str!("../../data/coriolanus.txt");
 /// More different characters than this are no text that is learned by characters.
 const MOST: usize = 4096;
 
+/// What is only planned is read over and over up to here.
+const MOST_PLANNED: usize = 1 << 24;
+
+/// Fewer rows than this are not learned from.
+const LEAST: usize = 20;
+
 /// Rows of `length` characters, and of those that come next. The last tenth is held out.
 pub fn load(wanted: &Wanted<'_>) -> Result<TrainTestData, String> {
     let text = match wanted.path {
@@ -32,15 +38,20 @@ pub fn load(wanted: &Wanted<'_>) -> Result<TrainTestData, String> {
     if classes > MOST {
         return Err(format!("{name}: {classes} different characters; is it a text?"));
     }
-    let numbers = numbers(&text, &characters)
+    let mut numbers = numbers(&text, &characters)
         .map_err(|c| format!("{name}: `{c}` is no character that the model knows"))?;
     let length = wanted.length;
+    let (there, enough) = (numbers.len(), length.saturating_mul(LEAST).saturating_add(1));
+    if wanted.planned.is_some() && (1..enough).contains(&there) && enough <= MOST_PLANNED {
+        eprintln!("note: `train` would need {enough} characters, and the text has {there}");
+        numbers = numbers.iter().copied().cycle().take(enough).collect();
+    }
     // Each row needs one more character, for what comes next.
     let rows = numbers.len().saturating_sub(1) / length.max(1);
-    if rows < 20 || length == 0 {
+    if rows < LEAST || length == 0 {
         let there = numbers.len();
         return Err(format!(
-            "{name}: {there} characters make {rows} rows of {length}; give at least 20 rows"
+            "{name}: {there} characters make {rows} rows of {length}; give at least {LEAST} rows"
         ));
     }
     let learn = rows - rows / 10;

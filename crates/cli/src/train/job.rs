@@ -32,14 +32,21 @@ impl TrainJob {
     /// The job on paper: of one process, or of as many ranks as was said.
     pub fn on_paper(args: &TrainArgs) -> Result<TrainJob, String> {
         let world = args.ranks.map_or_else(World::alone, World::on_paper);
-        TrainJob::across(args, &world)
+        let rows = [args.batch(), args.accumulate, args.ranks.unwrap_or(1)];
+        let rows = rows.iter().fold(1usize, |rows, n| rows.saturating_mul(*n));
+        TrainJob::of(args, &world, Some(rows))
     }
 
     /// The job of all ranks of a world.
     pub fn across(args: &TrainArgs, world: &World) -> Result<TrainJob, String> {
+        TrainJob::of(args, world, None)
+    }
+
+    fn of(args: &TrainArgs, world: &World, planned: Option<usize>) -> Result<TrainJob, String> {
         args.check()?;
         let task = args.model.task();
-        let wanted = Wanted { path: args.data.as_deref(), length: args.length(), characters: None };
+        let (path, length) = (args.data.as_deref(), args.length());
+        let wanted = Wanted { path, length, characters: None, planned };
         let data = datasets::load(task, &wanted)?;
         let sizes = ModelConfig {
             model: args.model,
