@@ -1,6 +1,6 @@
 """ONNX models, on Tonnage beside onnxruntime: time of a call, peak memory, and how far the outputs are apart.
 
-    python onnx.py --folder /path/to/unpacked/packages [--rounds 5] [--calls 5] [--budget 48MiB] [MODEL ...]
+    python onnx.py --folder /path/to/unpacked/packages [--rounds 5] [--calls 5] [--seconds 0.1] [--budget 48MiB] [MODEL ...]
 
 Each way runs in a process of its own, on two threads; the processes take turns, and a ratio is within one round. The first calls, which plan and load, are not
 counted. Memory is the most that the process held, less what it held before the model was opened. ``predicted`` and ``used`` are the plan's figure and the
@@ -124,7 +124,7 @@ class Theirs:
 
 
 def serve(way, path, inputs, budget):
-    """Answers lines of its input: the number of calls to time. The first answer has figures, and writes outputs to a file."""
+    """Answers lines of its input: the least number of calls to time, and the least seconds. The first answer has figures, and writes outputs to a file."""
     feeds = MODELS[inputs][1](np.random.default_rng(0))
     runner = {"ours": Ours, "theirs": Theirs}[way](path, budget)
     forget_most()
@@ -136,10 +136,12 @@ def serve(way, path, inputs, budget):
     np.savez(target, **{str(at): value for at, value in enumerate(made.values())})
     print(json.dumps({"peak": most_resident() - before, **runner.figures()}), flush=True)
     for line in sys.stdin:
-        start = time.perf_counter()
-        for _ in range(int(line)):
+        (calls, seconds), ran = (float(word) for word in line.split()), 0
+        start = end = time.perf_counter()
+        while ran < calls or end - start < seconds:
             runner.call(feeds)
-        print((time.perf_counter() - start) / int(line), flush=True)
+            ran, end = ran + 1, time.perf_counter()
+        print((end - start) / ran, flush=True)
 
 
 class Process:
@@ -182,7 +184,7 @@ def measured(path, name, arguments):
     with tempfile.TemporaryDirectory() as folder:
         ways = [Process("ours", path, name, arguments.budget), Process("theirs", path, name, None)]
         figures = [way.ask(os.path.join(folder, f"{way.way}.npz")) for way in ways]
-        rounds = [[way.ask(arguments.calls) for way in ways] for _ in range(arguments.rounds)]
+        rounds = [[way.ask(f"{arguments.calls} {arguments.seconds}") for way in ways] for _ in range(arguments.rounds)]
         for way in ways:
             way.end()
         ratio = float(np.median([ours / theirs for ours, theirs in rounds]))
@@ -201,6 +203,7 @@ def main():
     parser.add_argument("--folder", required=True, action="append")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.1, help="of calls at least, so that a short call is not the first one behind a pause")
     parser.add_argument("--budget")
     parser.add_argument("models", nargs="*", choices=[*MODELS, []])
     arguments = parser.parse_args()

@@ -101,6 +101,7 @@ impl Builder {
     pub fn finish(mut self, outputs: &[Value]) -> Result<Graph> {
         self.graph.outputs =
             outputs.iter().map(|v| self.own(v, "return")).collect::<Result<_>>()?;
+        self.graph.nodes.shrink_to_fit();
         Ok(self.graph)
     }
 

@@ -233,6 +233,10 @@ fn node(wire: &mut Wire, span: Span) -> Result<NodeMessage> {
         }
         Ok(Seen::Read)
     })?;
+    // There are thousands of them, and they stay.
+    node.inputs.shrink_to_fit();
+    node.outputs.shrink_to_fit();
+    node.attributes.shrink_to_fit();
     Ok(node)
 }
 

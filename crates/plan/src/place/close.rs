@@ -73,6 +73,10 @@ impl Planner<'_> {
         let mut steps = self.steps.into_all();
         epilogue::join(self.graph, self.places.all(), &mut steps, &*self.options.target);
         staging::note(self.graph, self.places.all(), &mut steps, &*self.options.target);
+        // A plan is kept for as long as its function.
+        steps.shrink_to_fit();
+        let mut buffers = self.buffers.into_all();
+        buffers.shrink_to_fit();
         Ok(Plan {
             graph: self.graph.clone(),
             program: self.graph.clone(),
@@ -82,7 +86,7 @@ impl Planner<'_> {
             target: self.options.target,
             places: self.places.into_all(),
             steps,
-            buffers: self.buffers.into_all(),
+            buffers,
             outputs,
             arena,
             disk,

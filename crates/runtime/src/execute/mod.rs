@@ -11,6 +11,7 @@
 //! take the parts that they need, and say what is to run on which byte ranges; `bytes` copies, and reads and writes the few numbers that
 //! say what runs next. The device runs it ([`Backend`](crate::backend::Backend)): nothing here sees a slice or calls a kernel.
 
+mod alone;
 mod bytes;
 mod dynamic;
 mod file_values;
@@ -43,7 +44,7 @@ use tonnage_core::graph::{Builder, Graph};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::{Emit, Kind, ValueId};
-use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, Run, lower};
+use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, lower};
 
 use crate::arena::Arena;
 use crate::array::{Array, owner};
@@ -54,7 +55,7 @@ use crate::interrupt::{self, Stop};
 use crate::ledger::{Ledger, Owner};
 use crate::lend::{ByteRange, Lender};
 use crate::placement::{all_beside, ledger_of};
-use crate::pool::pool;
+use crate::pool::{self, pool};
 use crate::random::RunKey;
 use crate::spill::{DiskLane, SpillFile};
 use crate::storage::{Pinned, PinnedMut, Storage};
@@ -201,8 +202,8 @@ fn beside_lanes<'p, 'a>(
     let plan = frame.places.plan();
     let has_network = plan.steps.iter().any(|step| step.in_flight);
     if spill.is_none() && !has_network {
-        match is_small(plan) {
-            true => frame.run(lender, Lanes::default(), true),
+        match alone::runs_alone(plan, pool()) {
+            true => pool::alone(|| frame.run(lender, Lanes::default(), true)),
             false => watched(frame, |frame| frame.run(lender, Lanes::default(), true)),
         }?;
         return Ok(frame.states.written());
@@ -238,12 +239,6 @@ fn watched<'p>(
             .inside_watched(|| go(frame), || stop.leave(), interrupt::EVERY, || stop.ask())
             .unwrap_or_else(|| Err(missing())),
     }
-}
-
-/// A plan whose whole arena is small is not worth entering the pool for.
-fn is_small(plan: &Plan) -> bool {
-    plan.peak() < Bytes::new(64 * 1024)
-        && plan.steps.iter().all(|s| matches!(s.run, Run::Nothing | Run::Tile(_) | Run::Kernel(_)))
 }
 
 /// The inputs' bytes, pinned: each storage once, to be written if any of its inputs is.

@@ -12,6 +12,7 @@
 mod awake;
 mod placement;
 
+use std::cell::Cell;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -35,6 +36,9 @@ const WORTHWHILE_NANOS: u64 = 40_000;
 /// Work whose cost says that it takes less than this cannot be stopped: a kernel would have to take some thousand times as long
 /// before a user noticed, and to be ready to stop costs a small op too much.
 const STOPPABLE_NANOS: u64 = 10_000;
+
+/// What it takes to run one kernel on several threads, from inside the pool.
+const JOINING_NANOS: u64 = 10_000;
 
 /// Work that takes longer than this asks at once whether to stop: to ask the host takes next to nothing beside it. What seems
 /// shorter asks when it has run for a while, since kernels may take many times what their cost says.
@@ -128,6 +132,15 @@ impl WorkerPool {
         f: impl FnOnce(&dyn Workers) -> Result<R> + Send,
     ) -> Result<R> {
         self.run_until(cost, op_stop(cost).as_ref(), f)
+    }
+
+    /// About what all threads win of that work, from inside the pool.
+    pub(crate) fn wins(&self, cost: Cost) -> u64 {
+        let (nanos, threads) = (nanos(cost), self.threads() as u64);
+        match nanos >= WORTHWHILE_NANOS {
+            true => (nanos - nanos / threads).saturating_sub(JOINING_NANOS),
+            false => 0,
+        }
     }
 
     /// How many threads [`WorkerPool::run`] will lend for that work.
@@ -231,13 +244,30 @@ pub(crate) fn op_stop(cost: Cost) -> Option<Stop> {
 }
 
 /// What work takes on one thread, about: 10 bytes and 50 flops a nanosecond are what one core does.
-fn nanos(cost: Cost) -> u64 {
+pub(crate) fn nanos(cost: Cost) -> u64 {
     cost.bytes / 10 + cost.flops / 50
 }
 
 /// Is a second thread of any use?
 fn worthwhile(cost: Cost) -> bool {
-    nanos(cost) >= WORTHWHILE_NANOS
+    nanos(cost) >= WORTHWHILE_NANOS && !ALONE.get()
+}
+
+thread_local! {
+    /// Whether what this thread runs stays on it.
+    static ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `f` on this thread, with no other.
+pub(crate) fn alone<R>(f: impl FnOnce() -> R) -> R {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            ALONE.set(self.0);
+        }
+    }
+    let _back = Back(ALONE.replace(true));
+    f()
 }
 
 impl Workers for WorkerPool {
