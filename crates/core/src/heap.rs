@@ -20,6 +20,11 @@ impl Seen {
     pub fn is_new<T: ?Sized>(&mut self, shared: &Arc<T>) -> bool {
         self.0.insert(Arc::as_ptr(shared) as *const () as usize)
     }
+
+    /// What something shared takes that owns nothing itself.
+    pub fn alone<T: ?Sized>(&mut self, shared: &Arc<T>) -> usize {
+        if self.is_new(shared) { COUNTS + size_of_val(&**shared) } else { 0 }
+    }
 }
 
 /// The counts in front of what is shared.

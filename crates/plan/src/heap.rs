@@ -24,6 +24,7 @@ impl Heap for Plan {
         self.graph.heap(seen)
             + self.program.heap(seen)
             + self.specs.heap(seen)
+            + seen.alone(&self.target)
             + self.places.heap(seen)
             + self.steps.heap(seen)
             + self.buffers.heap(seen)
