@@ -20,11 +20,6 @@ impl Seen {
     pub fn is_new<T: ?Sized>(&mut self, shared: &Arc<T>) -> bool {
         self.0.insert(Arc::as_ptr(shared) as *const () as usize)
     }
-
-    /// What something shared takes that owns nothing itself.
-    pub fn alone<T: ?Sized>(&mut self, shared: &Arc<T>) -> usize {
-        if self.is_new(shared) { COUNTS + size_of_val(&**shared) } else { 0 }
-    }
 }
 
 /// The counts in front of what is shared.
@@ -58,19 +53,13 @@ impl<T: Heap> Heap for Box<T> {
     }
 }
 
-impl<T: Heap> Heap for Arc<T> {
+impl<T: Heap + ?Sized> Heap for Arc<T> {
     fn heap(&self, seen: &mut Seen) -> usize {
         match seen.is_new(self) {
-            true => COUNTS + size_of::<T>() + (**self).heap(seen),
-            false => 0,
-        }
-    }
-}
-
-impl Heap for Arc<str> {
-    fn heap(&self, seen: &mut Seen) -> usize {
-        match seen.is_new(self) {
-            true => (COUNTS + self.len()).next_multiple_of(size_of::<usize>()),
+            true => {
+                let own = COUNTS + size_of_val(&**self);
+                own.next_multiple_of(size_of::<usize>()) + (**self).heap(seen)
+            }
             false => 0,
         }
     }
@@ -98,5 +87,5 @@ macro_rules! nothing {
     )*};
 }
 
-nothing!(bool, u16, u64, usize, isize);
+nothing!(bool, u16, u64, usize, isize, str);
 pub(crate) use nothing;

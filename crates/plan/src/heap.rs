@@ -11,6 +11,7 @@ use crate::plan::{
     At, BranchPlan, BufferId, BufferPlan, KernelCall, OutputPlan, Placed, Plan, Run, Step,
     TileRead, TileRun,
 };
+use crate::target::Target;
 
 impl Plan {
     /// What the plan itself takes on the heap, with its graph and the plans of bodies and branches.
@@ -24,7 +25,7 @@ impl Heap for Plan {
         self.graph.heap(seen)
             + self.program.heap(seen)
             + self.specs.heap(seen)
-            + seen.alone(&self.target)
+            + self.target.heap(seen)
             + self.places.heap(seen)
             + self.steps.heap(seen)
             + self.buffers.heap(seen)
@@ -33,6 +34,13 @@ impl Heap for Plan {
             + self.input_bytes.capacity() * size_of::<Bytes>()
             + self.segments.capacity() * size_of::<Segment>()
             + self.file_values.capacity() * size_of::<FileValuePlan>()
+    }
+}
+
+impl Heap for dyn Target {
+    // Names and tables of a device are the device's.
+    fn heap(&self, _: &mut Seen) -> usize {
+        0
     }
 }
 

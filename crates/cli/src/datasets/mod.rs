@@ -34,7 +34,7 @@ pub struct Wanted<'a> {
     pub length: usize,
     /// The characters of a model that is there already.
     pub characters: Option<&'a str>,
-    /// What is only planned: the rows that a step takes. There are so many then, whatever the data have.
+    /// For a plan: the rows that a step takes. There are at least so many then, whatever the data have.
     pub planned: Option<usize>,
 }
 
@@ -46,26 +46,26 @@ pub fn load(task: Task, wanted: &Wanted<'_>) -> Result<TrainTestData, String> {
         Task::Ratings => ratings::load(wanted.path),
     }?;
     if let Some(rows) = wanted.planned {
-        data.learn = over_again(data.learn, rows)?;
+        data.learn = at_least(data.learn, rows)?;
     }
     Ok(data)
 }
 
-/// At least so many rows: where there are fewer, one of them over and over. What a step takes does not depend on what is in them.
-fn over_again(data: Examples, rows: usize) -> Result<Examples, String> {
+/// At least so many rows: where there are fewer, the first one is repeated. What a step takes does not depend on what is in them.
+fn at_least(data: Examples, rows: usize) -> Result<Examples, String> {
     let there = data.len();
     if there == 0 || rows <= there {
         return Ok(data);
     }
     eprintln!("note: `train` would need {rows} rows for a step, and the data have {there}");
-    // In no memory: one row, seen often.
-    let often = |all: &Tensor| -> tonnage::Result<Tensor> {
+    // Broadcast, so that it takes no memory.
+    let repeated = |all: &Tensor| -> tonnage::Result<Tensor> {
         let mut shape = all.shape();
         shape[0] = rows.into();
         all.slice(&[(0..1).into()])?.broadcast_to(shape)
     };
     let (given, wanted) = data.whole();
-    let both = often(given).and_then(|given| Dataset::of((given, often(wanted)?)));
+    let both = repeated(given).and_then(|given| Dataset::of((given, repeated(wanted)?)));
     both.map_err(said)
 }
 

@@ -17,7 +17,7 @@ const OWN: &str = include_str!("../../data/coriolanus.txt");
 /// More different characters than this are no text that is learned by characters.
 const MOST: usize = 4096;
 
-/// What is only planned is read over and over up to here.
+/// For a plan, a text is repeated up to this many characters.
 const MOST_PLANNED: usize = 1 << 24;
 
 /// Fewer rows than this are not learned from.

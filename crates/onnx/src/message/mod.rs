@@ -215,6 +215,7 @@ fn graph(wire: &mut Wire, span: Span, on_node: OnNode) -> Result<GraphMessage> {
         Ok(Seen::Read)
     })?;
     graph.nodes = order::sorted(graph.nodes);
+    graph.nodes.shrink_to_fit();
     Ok(graph)
 }
 

@@ -17,8 +17,7 @@ fn reads<'n>(node: &'n NodeMessage, visit: &mut dyn FnMut(&'n str)) {
 
 /// Nodes as they are where they are in order; otherwise with those that a node needs moved before it. Nodes that need each other stay where
 /// they are: whoever runs them finds that something is missing.
-pub fn sorted(mut nodes: Vec<NodeMessage>) -> Vec<NodeMessage> {
-    nodes.shrink_to_fit();
+pub fn sorted(nodes: Vec<NodeMessage>) -> Vec<NodeMessage> {
     let mut makers: HashMap<&str, usize> = HashMap::new();
     for (at, node) in nodes.iter().enumerate() {
         for name in node.outputs.iter().filter(|name| !name.is_empty()) {
@@ -58,7 +57,5 @@ pub fn sorted(mut nodes: Vec<NodeMessage>) -> Vec<NodeMessage> {
         }
     }
     let mut nodes: Vec<Option<NodeMessage>> = nodes.into_iter().map(Some).collect();
-    let mut sorted: Vec<NodeMessage> = Vec::with_capacity(order.len());
-    sorted.extend(order.into_iter().filter_map(|at| nodes[at].take()));
-    sorted
+    order.into_iter().filter_map(|at| nodes[at].take()).collect()
 }

@@ -11,7 +11,7 @@ use crate::pool::{WorkerPool, nanos};
 /// What sharing the work of a call has to win.
 const WORTH_ENTERING_NANOS: u64 = 100_000;
 
-/// A call that takes longer can be stopped, so that somebody else has to watch; kernels may take many times what their cost says.
+/// A call that takes longer is watched from another thread, so that Ctrl-C ends it. Kernels may take many times what their cost says.
 const WATCHED_NANOS: u64 = 1_000_000;
 
 /// What a call takes on one thread, about, and what all threads would win of it.

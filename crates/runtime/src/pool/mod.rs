@@ -29,16 +29,15 @@ use placement::ThreadPlacement;
 use crate::context::Context;
 use crate::interrupt::{self, Stop, Stoppable};
 
-/// Work that takes less than this on one thread is not worth a second one: entering and one join take
-/// 10 microseconds, which halving must win back twice over.
-const WORTHWHILE_NANOS: u64 = 40_000;
+/// Entering the pool and one join, about.
+const ENTERING_NANOS: u64 = 10_000;
+
+/// Work that takes less than this on one thread is not worth a second one: halving must win back twice over what entering takes.
+const WORTHWHILE_NANOS: u64 = 4 * ENTERING_NANOS;
 
 /// Work whose cost says that it takes less than this cannot be stopped: a kernel would have to take some thousand times as long
 /// before a user noticed, and to be ready to stop costs a small op too much.
 const STOPPABLE_NANOS: u64 = 10_000;
-
-/// What it takes to run one kernel on several threads, from inside the pool.
-const JOINING_NANOS: u64 = 10_000;
 
 /// Work that takes longer than this asks at once whether to stop: to ask the host takes next to nothing beside it. What seems
 /// shorter asks when it has run for a while, since kernels may take many times what their cost says.
@@ -134,12 +133,11 @@ impl WorkerPool {
         self.run_until(cost, op_stop(cost).as_ref(), f)
     }
 
-    /// About what all threads win of that work, from inside the pool.
+    /// What all threads together win of that work, about.
     pub(crate) fn wins(&self, cost: Cost) -> u64 {
-        let (nanos, threads) = (nanos(cost), self.threads() as u64);
-        match nanos >= WORTHWHILE_NANOS {
-            true => (nanos - nanos / threads).saturating_sub(JOINING_NANOS),
-            false => 0,
+        match (nanos(cost), self.threads() as u64) {
+            (..WORTHWHILE_NANOS, _) => 0,
+            (nanos, threads) => (nanos - nanos / threads).saturating_sub(ENTERING_NANOS),
         }
     }
 
