@@ -187,7 +187,7 @@ pub enum Refusal {
 }
 
 /// What a load of a tile step reads.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum TileRead {
     /// The node's input of that number, through that layout over the domain.
     Input(usize, Layout),
@@ -301,6 +301,8 @@ pub struct Step {
     pub run: Run,
     /// What it does to memory.
     pub memory: StepMemory,
+    /// Whether it writes into a variable.
+    pub updates: bool,
     /// Inputs that its row would let it take over, and why it does not.
     pub refused: SmallVec<[(usize, Refusal); 1]>,
     /// Buffers that begin here, scratch included.

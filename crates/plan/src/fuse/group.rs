@@ -10,7 +10,9 @@ use tonnage_core::DType;
 use tonnage_core::graph::ValueId;
 use tonnage_core::scalar::Scalar;
 use tonnage_core::shape::Shape;
-use tonnage_core::tile::{Close, Form, Instr, Prim, Reg, TileProgram};
+use tonnage_core::tile::{Close, Form, Prim, TileProgram};
+
+use crate::program::{ProgramBuilder, ProgramOperand};
 
 /// What an operand is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +134,7 @@ impl FusionGroup {
         constant: &dyn Fn(ValueId) -> Option<Scalar>,
         shape: &dyn Fn(ValueId) -> Shape,
     ) -> (TileProgram, Vec<ValueId>) {
-        let mut made = Finished::default();
+        let mut made = ProgramBuilder::default();
         let known = |id: ValueId| constant(id).filter(|_| self.first != Some(id));
         if let Some((id, form)) = self.loads().find(|(id, _)| self.first == Some(*id)) {
             made.load(id, form);
@@ -145,19 +147,19 @@ impl FusionGroup {
             .collect();
         // Something has to say how large the result is.
         for (id, form) in self.loads() {
-            if made.covers(&self.domain, shape) {
+            if covers(&made, &self.domain, shape) {
                 break;
             }
             made.load(id, form);
         }
-        made.into_program(&stores, self.close.clone())
+        made.finish(&stores, self.close.clone())
     }
 
     fn place(
         &self,
         at: u16,
         places: &mut [Option<ProgramOperand>],
-        made: &mut Finished,
+        made: &mut ProgramBuilder<ValueId>,
         known: &dyn Fn(ValueId) -> Option<Scalar>,
     ) -> ProgramOperand {
         if let Some(place) = places[usize::from(at)] {
@@ -180,71 +182,14 @@ impl FusionGroup {
     }
 }
 
-/// Where an operand is in a finished program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ProgramOperand {
-    Load(u16),
-    Code(u16),
-}
-
-/// Loads and instructions in order, each once.
-#[derive(Default)]
-struct Finished {
-    loads: Vec<(ValueId, Form)>,
-    code: Vec<(Prim, DType, SmallVec<[ProgramOperand; 3]>)>,
-}
-
-impl Finished {
-    fn load(&mut self, id: ValueId, form: Form) -> ProgramOperand {
-        let found = self.loads.iter().position(|known| *known == (id, form));
-        ProgramOperand::Load(found.unwrap_or_else(|| {
-            self.loads.push((id, form));
-            self.loads.len() - 1
-        }) as u16)
-    }
-
-    fn code(
-        &mut self,
-        prim: Prim,
-        dtype: DType,
-        args: SmallVec<[ProgramOperand; 3]>,
-    ) -> ProgramOperand {
-        let found = self.code.iter().position(|(p, d, a)| (*p, *d) == (prim, dtype) && *a == args);
-        ProgramOperand::Code(found.unwrap_or_else(|| {
-            self.code.push((prim, dtype, args));
-            self.code.len() - 1
-        }) as u16)
-    }
-
-    fn covers(&self, domain: &Shape, shape: &dyn Fn(ValueId) -> Shape) -> bool {
-        let elements = self.loads.iter().filter(|(_, form)| *form != Form::Bits);
-        let joined = elements.clone().try_fold(Shape::scalar(), |joined, (id, _)| {
-            joined.broadcast(&shape(*id), "fused").ok()
-        });
-        joined.is_some_and(|joined| joined == *domain)
-    }
-
-    fn into_program(
-        self,
-        stores: &[(ProgramOperand, Form)],
-        close: Close,
-    ) -> (TileProgram, Vec<ValueId>) {
-        let loads = self.loads.len() as Reg;
-        let reg = |place: &ProgramOperand| match place {
-            ProgramOperand::Load(i) => *i,
-            ProgramOperand::Code(i) => loads + *i,
-        };
-        let code = self.code.iter().map(|(prim, dtype, args)| Instr {
-            prim: *prim,
-            dtype: *dtype,
-            args: args.iter().map(reg).collect(),
-        });
-        let program = TileProgram {
-            loads: self.loads.iter().map(|(_, form)| *form).collect(),
-            code: code.collect(),
-            stores: stores.iter().map(|(place, form)| (reg(place), *form)).collect(),
-            close,
-        };
-        (program, self.loads.iter().map(|(id, _)| *id).collect())
-    }
+/// Whether what was loaded says how large the result is.
+fn covers(
+    made: &ProgramBuilder<ValueId>,
+    domain: &Shape,
+    shape: &dyn Fn(ValueId) -> Shape,
+) -> bool {
+    let mut elements = made.loads().filter(|(_, form)| *form != Form::Bits);
+    let joined = elements
+        .try_fold(Shape::scalar(), |joined, (id, _)| joined.broadcast(&shape(*id), "fused").ok());
+    joined.is_some_and(|joined| joined == *domain)
 }

@@ -9,11 +9,11 @@ use tonnage_core::graph::Node;
 
 use super::outputs::Outputs;
 use super::{InputSpec, Planner};
-use crate::epilogue;
 use crate::network;
 use crate::plan::{OutputPlan, Plan, Space};
 use crate::staging;
 use crate::traffic::hidden_seconds;
+use crate::{epilogue, joined};
 
 /// What is known of a plan before its buffers have addresses.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +73,7 @@ impl Planner<'_> {
         let mut steps = self.steps.into_all();
         epilogue::join(self.graph, self.places.all(), &mut steps, &*self.options.target);
         staging::note(self.graph, self.places.all(), &mut steps, &*self.options.target);
+        joined::join(self.places.all(), &mut steps, &self.options.target.tile_limits());
         // A plan is kept for as long as its function.
         steps.shrink_to_fit();
         let mut buffers = self.buffers.into_all();

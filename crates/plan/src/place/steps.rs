@@ -155,6 +155,7 @@ fn blank(node: usize, run: Run, memory: StepMemory) -> Step {
         node,
         run,
         memory,
+        updates: memory == StepMemory::Updates,
         refused: SmallVec::new(),
         begins: Vec::new(),
         ends: Vec::new(),

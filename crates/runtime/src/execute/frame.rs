@@ -5,7 +5,7 @@ use tonnage_core::bytes::Bytes;
 use tonnage_core::error::Result;
 use tonnage_core::layout::Layout;
 use tonnage_core::{Sizes, TensorType, ValueId};
-use tonnage_plan::{Plan, Run, StepMemory};
+use tonnage_plan::{Plan, Run};
 
 use super::file_values::FileValues;
 use super::generators::Generators;
@@ -105,8 +105,7 @@ impl<'p> ExecutionFrame<'p> {
             if !step.streamed.is_empty() {
                 read_ahead(plan, &self.generators, at + 1);
             }
-            let updates = step.memory == StepMemory::Updates;
-            self.stop.before_step(updates)?;
+            self.stop.before_step(step.updates)?;
             let source = plan.graph.nodes.get(step.node).map(|n| n.source);
             lender.lend_for(source);
             let ran = match (&step.run, &mut lanes) {
@@ -126,7 +125,7 @@ impl<'p> ExecutionFrame<'p> {
                 Some(source) => e.at(source),
                 None => e,
             })?;
-            self.stop.after_step(updates);
+            self.stop.after_step(step.updates);
             for id in &step.ends {
                 let byte_range = self.places.buffer(*id);
                 if watch {

@@ -13,6 +13,7 @@ mod explain;
 mod functions;
 mod fusion;
 mod heads;
+mod joined;
 mod loops;
 mod open_dims;
 mod order;
