@@ -79,15 +79,15 @@ impl Level {
     #[inline]
     pub fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
         match self {
-            Level::Portable => portable(kernel),
+            Level::Portable => kernel.portable(),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the token in `Avx2` says that `detect` found these features on this machine.
-            Level::Avx2(_) => unsafe { avx2(kernel) },
+            Level::Avx2(_) => unsafe { kernel.avx2() },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above, for `Avx512`.
-            Level::Avx512(_) => unsafe { avx512(kernel) },
+            Level::Avx512(_) => unsafe { kernel.avx512() },
             #[cfg(not(target_arch = "x86_64"))]
-            Level::Avx2(_) | Level::Avx512(_) => portable(kernel),
+            Level::Avx2(_) | Level::Avx512(_) => kernel.portable(),
         }
     }
 }
@@ -112,23 +112,44 @@ impl Isa for Base {
     const VECTORS: bool = false;
 }
 
-#[inline(never)]
-fn portable<K: SimdKernel>(kernel: K) -> K::Output {
-    kernel.run::<Base>()
+/// A kernel as it is compiled for each level. Methods of the kernel and not functions: the compiler puts a function's
+/// instances into the unit of the function, so that all kernels of a crate were one unit, compiled anew whenever one
+/// of them changed.
+trait Compiled: SimdKernel {
+    fn portable(self) -> Self::Output;
+
+    /// # Safety
+    ///
+    /// The machine has these features.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn avx2(self) -> Self::Output;
+
+    /// # Safety
+    ///
+    /// The machine has these features.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn avx512(self) -> Self::Output;
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-fn avx2<K: SimdKernel>(kernel: K) -> K::Output {
-    kernel.run::<Fused>()
-}
+impl<K: SimdKernel> Compiled for K {
+    #[inline(never)]
+    fn portable(self) -> K::Output {
+        self.run::<Base>()
+    }
 
-// LLVM uses 64-byte vectors here: the preference for 32 bytes belongs to the tuning of some CPU
-// models, and the target is the generic one.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
-)]
-fn avx512<K: SimdKernel>(kernel: K) -> K::Output {
-    kernel.run::<Fused>()
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn avx2(self) -> K::Output {
+        self.run::<Fused>()
+    }
+
+    // LLVM uses 64-byte vectors here: the preference for 32 bytes belongs to the tuning of some CPU
+    // models, and the target is the generic one.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(
+        enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
+    )]
+    unsafe fn avx512(self) -> K::Output {
+        self.run::<Fused>()
+    }
 }

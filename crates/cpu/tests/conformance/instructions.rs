@@ -5,7 +5,7 @@ use tonnage_core::row::{Call, Lower, OpDef};
 use tonnage_core::{DType, TensorType};
 
 use crate::draw::none;
-use crate::ops::ops;
+use crate::ops::{are_all, ops};
 
 /// What eager mode relies on where it infers nothing anew.
 #[test]
@@ -45,5 +45,5 @@ fn one_instruction_over_inputs_of_one_shape_makes_that_shape() {
         }
     }
     none(wrong);
-    assert!(instructions > 100, "{instructions}");
+    assert!(instructions > 100 || !are_all(), "{instructions}");
 }

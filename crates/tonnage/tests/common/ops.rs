@@ -13,3 +13,8 @@ pub fn ops() -> Vec<&'static OpDef> {
     };
     names.split(',').map(|name| find(name.trim())).collect()
 }
+
+/// Whether no op is left out, so that tests may say how much there is to check.
+pub fn are_all() -> bool {
+    std::env::var_os("TONNAGE_OPS").is_none()
+}
