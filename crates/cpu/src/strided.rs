@@ -49,6 +49,10 @@ pub fn copy_even<T: Copy>(data: &[T], even: Even, out: &mut [T]) {
     if even.rows == 1 {
         return copy_run(data, even.at, even.step, out);
     }
+    if even.row_step == 0 {
+        copy_run(data, even.at, even.step, &mut out[..even.count]);
+        return repeat_start(out, even.count);
+    }
     macro_rules! by_length {
         ($of:ident, $else:expr, $($n:literal)*) => {
             match even.count {
@@ -66,6 +70,16 @@ pub fn copy_even<T: Copy>(data: &[T], even: Even, out: &mut [T]) {
         0 => by_length!(repeated, each(out), 1 2 3 4 5 6 7 8),
         1 => by_length!(arrays, each(out), 1 2 3 4 5 6 7 8),
         _ => each(out),
+    }
+}
+
+/// Fills `out` with its first `count` elements, again and again: in copies that double.
+pub fn repeat_start<T: Copy>(out: &mut [T], count: usize) {
+    let mut done = count;
+    while done < out.len() {
+        let more = done.min(out.len() - done);
+        out.copy_within(..more, done);
+        done += more;
     }
 }
 

@@ -106,12 +106,7 @@ impl<'a> Reader<'a> {
             for (i, part) in all[..made].chunks_exact_mut(row).enumerate() {
                 run(generator, even.row(i), even.step, size, part);
             }
-            let mut done = made;
-            while done < all.len() {
-                let more = done.min(all.len() - done);
-                all.copy_within(..more, done);
-                done += more;
-            }
+            strided::repeat_start(all, made);
         });
     }
 }
