@@ -149,7 +149,7 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
                 Let(
                     "const C by = g / powers, less = g * (share / (C)n), picked = g * ((C)1 - share);",
                 ),
-                Store("(a * by - less) - (at == label ? picked : (C)0)"),
+                Store("tn::fma(a, by, -less) - (at == label ? picked : (C)0)"),
             ],
             vec![("share", share()?)],
         ),
