@@ -80,7 +80,7 @@ impl Target for Accelerator {
     fn streamed(&self, _: &OpDef, _: &Call, _: usize, _: &Layout) -> Option<usize> {
         None
     }
-    fn has_epilogue(&self, op: &OpDef) -> bool {
+    fn takes_epilogue(&self, op: &OpDef, _: DType, _: &TileRun, _: &[usize]) -> bool {
         *op == MATMUL
     }
     fn file_pieces(&self, bytes: Bytes) -> Bytes {

@@ -34,6 +34,7 @@ use crate::cache::KernelCache;
 
 use copies::CopyLane;
 use module::Modules;
+pub use product::ProductAddresses;
 use product::Products;
 use status::Checks;
 
