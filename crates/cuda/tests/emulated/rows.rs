@@ -189,6 +189,7 @@ impl Trial for RowCase {
             lies: &self.lies,
             outputs: &outputs,
             scratch: self.scratch.as_ref().map(|(address, _)| *address),
+            shared: emit::LEAST_SHARED,
         };
         emit::launch_op(&call).unwrap()
     }
@@ -347,7 +348,17 @@ impl Trial for AssertionCase {
         let op = &ASSERTION;
         assert!(emit::has_kernel(op, &attrs, DType::I64, |_| None));
         let (sizes, lies, outputs, scratch) = (&[][..], &[][..], &[][..], None);
-        let call = OpCall { op, attrs: &attrs, operands: &operands, sizes, lies, outputs, scratch };
+        let shared = emit::LEAST_SHARED;
+        let call = OpCall {
+            op,
+            attrs: &attrs,
+            operands: &operands,
+            sizes,
+            lies,
+            outputs,
+            scratch,
+            shared,
+        };
         emit::launch_op(&call).unwrap()
     }
 
