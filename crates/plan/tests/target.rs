@@ -12,7 +12,7 @@ use tonnage_core::{Builder, Bytes, DType, Emit, Kind, OpDef, Scalar, TensorType}
 use tonnage_cpu::CpuTarget;
 use tonnage_ops::index::sort::SORT;
 use tonnage_ops::linalg::matmul::MATMUL;
-use tonnage_ops::math::{exp::EXP, tanh::TANH};
+use tonnage_ops::math::{add::ADD, cast::CAST, exp::EXP, tanh::TANH};
 use tonnage_ops::shape::{reshape::RESHAPE, transpose::TRANSPOSE};
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{
@@ -137,6 +137,33 @@ fn a_target_says_whether_products_have_epilogues() {
     assert!(!joined(Arc::new(DescribedTarget::default())));
 }
 
+#[test]
+fn what_several_read_is_made_by_the_kernel_before_it_where_that_can() {
+    let planned = |target: SharedTarget| {
+        let ty = |sizes: &[usize]| TensorType::new(DType::F32, sizes);
+        let mut builder = Builder::new();
+        let [x, w] = [(); 2].map(|()| builder.input(ty(&[64, 64]), Kind::Input, None));
+        let bias = builder.input(TensorType::new(DType::F16, [64]), Kind::Input, None);
+        let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
+        let y = builder.apply(&MATMUL, vec![x, w], attrs).unwrap();
+        let bias = builder.apply(&CAST, vec![bias], Attrs::DType(DType::F32)).unwrap();
+        let y = builder.apply(&ADD, vec![y, bias], Attrs::None).unwrap();
+        let both = [&EXP, &TANH].map(|op| builder.apply(op, vec![y.clone()], Attrs::None).unwrap());
+        let graph = Arc::new(lower(&builder.finish(&both).unwrap(), &*target).unwrap());
+        let spec = |ty: TensorType| InputSpec::contiguous(&ty, "test", false).unwrap();
+        let specs =
+            [spec(ty(&[64, 64])), spec(ty(&[64, 64])), spec(TensorType::new(DType::F16, [64]))];
+        plan(&graph, &specs, PlanOptions::new(target)).unwrap()
+    };
+    let passes = |plan: &Plan| plan.steps.iter().filter(|s| matches!(s.run, Run::Tile(_))).count();
+    let ended = |plan: &Plan| plan.steps.iter().filter_map(|s| s.epilogue).count();
+    let alone = planned(Arc::new(DescribedTarget::default()));
+    assert_eq!((passes(&alone), ended(&alone)), (3, 0), "{alone}");
+    let taken_up = planned(Arc::new(accelerator(0)));
+    assert_eq!((passes(&taken_up), ended(&taken_up)), (4, 1), "{taken_up}");
+    assert_eq!(taken_up.peak(), alone.peak());
+}
+
 /// A batch of products with its axes in that order, as one row for the first two of them.
 fn planned_in_order(target: SharedTarget, order: [usize; 4]) -> Plan {
     let (left, right) = ([4, 8, 16, 16], [4, 8, 16, 32]);
@@ -209,7 +236,7 @@ fn programs_are_as_long_as_a_target_runs_them() {
         let mut sum = values.pop().unwrap();
         for value in values.into_iter().rev() {
             let both = vec![sum, value];
-            sum = builder.apply(&tonnage_ops::math::add::ADD, both, Attrs::None).unwrap();
+            sum = builder.apply(&ADD, both, Attrs::None).unwrap();
         }
         lower(&builder.finish(&[sum]).unwrap(), &target).unwrap().nodes.len()
     };
