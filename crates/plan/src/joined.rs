@@ -48,6 +48,10 @@ pub(crate) fn join(places: &[Option<Placed>], steps: &mut [Step], limits: &TileL
         let can_move = own.joined.is_some() && step.awaits.is_empty() && step.begins.is_empty();
         let longer = can_move.then(|| own.as_part_of(&passes, places, step, run, limits));
         let Some((before, joined)) = longer.flatten() else {
+            // What is further back is not looked at again.
+            if passes.len() == MOST_BETWEEN {
+                passes.remove(0);
+            }
             passes.push(own);
             continue;
         };
@@ -142,7 +146,7 @@ impl Pass {
         run: &TileRun,
         limits: &TileLimits,
     ) -> Option<(usize, JoinedStep)> {
-        for (at, before) in passes.iter().enumerate().rev().take(MOST_BETWEEN) {
+        for (at, before) in passes.iter().enumerate().rev() {
             if let Some(joined) = &before.joined
                 && let Some(joined) = joined.with(places, step, run, limits)
             {

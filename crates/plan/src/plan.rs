@@ -287,7 +287,7 @@ pub enum Run {
 #[derive(Debug, Clone)]
 pub struct KernelCall {
     /// How the elements of the outputs lie, in order.
-    pub outputs: SmallVec<[Layout; 2]>,
+    pub outputs: SmallVec<[Layout; 1]>,
     /// What it takes.
     pub cost: Cost,
 }
