@@ -12,6 +12,7 @@ use tonnage_plan::{Machine, SharedTarget, Space, Target, TileRead, TileRun, keep
 
 use crate::driver::GpuInfo;
 use crate::emit;
+use crate::parts;
 use crate::product::{Product, finish};
 
 /// The driver hands out memory in whole multiples of this.
@@ -144,6 +145,19 @@ impl Target for CudaTarget {
 
     fn spill_space(&self) -> Space {
         Space::Host
+    }
+
+    fn row_step(
+        &self,
+        op: &OpDef,
+        attrs: &Attrs,
+        made: &TensorType,
+        readers: &[&OpDef],
+    ) -> Option<usize> {
+        let multiplies = |op: &OpDef| op.id == OpId::Matmul as u16;
+        let is_made_so = multiplies(op) || emit::makes_rows_apart(op, attrs);
+        let serves = multiplies(op) || readers.iter().any(|op| multiplies(op));
+        if is_made_so && serves { parts::row_step(made) } else { None }
     }
 
     fn host_scratch(&self, op: &OpDef, call: &Call, layouts: &[&Layout]) -> Option<Bytes> {

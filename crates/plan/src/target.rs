@@ -10,7 +10,7 @@ use tonnage_core::bytes::LARGE;
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Lower};
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Attrs, Bytes, DType, OpDef, Scalar};
+use tonnage_core::{Attrs, Bytes, DType, OpDef, Scalar, TensorType};
 use tonnage_ops::tile::TileLimits;
 
 use crate::budget::Machine;
@@ -44,6 +44,24 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// Whether transfers to other ranks run beside its kernels.
     fn has_network_lane(&self) -> bool {
         false
+    }
+
+    /// Whether rows of a tensor that a kernel makes may be worth room between them; a first look, for
+    /// [`row_step`](Target::row_step).
+    fn may_lie_apart(&self, _made: &TensorType) -> bool {
+        false
+    }
+
+    /// From a row of the one output of an op's kernel to the next, in elements, where rows are to lie apart: what makes it or the
+    /// ops that read it are quicker then.
+    fn row_step(
+        &self,
+        _op: &OpDef,
+        _attrs: &Attrs,
+        _made: &TensorType,
+        _readers: &[&OpDef],
+    ) -> Option<usize> {
+        None
     }
 
     /// Workspace in host memory of one call of an op that a device leaves to the host, because it has no kernel for it; `None` where

@@ -98,7 +98,7 @@ impl Library {
         said(unsafe { sys::cublasLtMatmulDescCreate(&mut desc, compute, scale) })?;
         // The library takes matrices by columns. Our result by rows is its transpose by columns: the right operand comes first, and an operand
         // by rows is already the transpose that is wanted.
-        let Product { rows, cols, depth, batch, left, right, .. } = product;
+        let Product { rows, cols, depth, batch, left, right, lead, .. } = product;
         for (attribute, matrix) in [
             (DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, right),
             (DescAttribute::CUBLASLT_MATMUL_DESC_TRANSB, left),
@@ -158,7 +158,7 @@ impl Library {
             true => (rows, cols),
             false => (cols, rows),
         };
-        let out = Matrix { by_columns: false, lead: cols as i64, batch: (rows * cols) as i64 };
+        let out = Matrix { by_columns: false, lead: lead as i64, batch: (rows * lead) as i64 };
         let (right_layout, left_layout, out_layout) = (
             layout(by(right, depth, cols), right)?,
             layout(by(left, rows, depth), left)?,
@@ -244,7 +244,8 @@ impl Gpu {
             return Ok(());
         }
         if product.depth == 0 {
-            let bytes = product.rows * product.cols * product.batch * product.dtype.size() as u64;
+            let before = (product.rows * product.batch - 1) * product.lead;
+            let bytes = (before + product.cols) * product.dtype.size() as u64;
             return self.fill(out as usize, bytes as usize, 0);
         }
         self.enter()?;

@@ -8,7 +8,7 @@ mod held;
 mod powers;
 mod program;
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use smallvec::SmallVec;
 use tonnage_core::error::Result;
@@ -17,7 +17,7 @@ use tonnage_core::row::{Call, OpDef};
 use tonnage_core::{Attrs, Bytes, DType};
 use tonnage_ops::TABLE;
 
-use super::axes::{Axes, contiguous};
+use super::axes::Axes;
 use super::operand::{load, stored};
 use super::{Demand, KernelKey, Launch, OpCall, Operand, bad, blocks, c_type};
 use columns::Parts;
@@ -48,14 +48,19 @@ pub struct RowKey {
     holding: Holding,
     /// Threads side by side along rows that are summed up; none where there are no such sums.
     across: u8,
+    /// Whether the last access of a row is not whole: all begin where an access may.
+    ragged: bool,
+    /// Whether the rows that are made lie apart.
+    apart: bool,
     /// Whether positions take 64 bits.
     wide: bool,
 }
 
-impl RowKey {
-    /// The op.
-    pub fn name(&self) -> &'static str {
-        TABLE.iter().find(|op| op.id == self.op).map_or("?", |op| op.name)
+impl fmt::Display for RowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = TABLE.iter().find(|op| op.id == self.op).map_or("?", |op| op.name);
+        let ragged = if self.ragged { " ragged" } else { "" };
+        write!(f, "rows {name}{ragged}")
     }
 }
 
@@ -73,17 +78,34 @@ pub fn has(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
     dtype.is_float() && program::program(op, attrs).is_some()
 }
 
+/// Whether an op makes rows that may lie apart.
+pub fn makes_rows_apart(op: &OpDef, attrs: &Attrs) -> bool {
+    program::program(op, attrs).is_some_and(|program| may_lie_apart(&program))
+}
+
+fn may_lie_apart(program: &RowProgram) -> bool {
+    program.columns.is_empty() && stores(program)
+}
+
+fn stores(program: &RowProgram) -> bool {
+    program.passes.iter().any(|pass| matches!(pass, Pass::Store(_)))
+}
+
 /// The launch of an op over rows of its first input; nothing where there is nothing to do.
 ///
 /// # Errors
 /// Where it has no row program.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
-    let OpCall { op, attrs, operands, sizes, outputs, .. } = *call;
+    let OpCall { op, attrs, operands, sizes, outputs, lies, .. } = *call;
+    let row_step = lies.first().and_then(Layout::row_step);
     let program = program::program(op, attrs).ok_or_else(|| bad("an op without a row program"))?;
     let (Some((width, outer)), Some((_, dtype))) = (sizes.split_last(), operands.first()) else {
         return Err(bad("rows without an axis"));
     };
     let rows: u64 = outer.iter().map(|n| *n as u64).product();
+    if row_step.is_some() && !may_lie_apart(&program) {
+        return Err(bad("rows apart of an op that makes none"));
+    }
     // Sums over no rows are zeros.
     let nothing = rows == 0 && program.columns.is_empty();
     if nothing || *width == 0 && !has_results(&program) {
@@ -99,7 +121,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
                 (start, step, before)
             }
             Operand::Output(output) => {
-                let mut all = contiguous(sizes);
+                let own = Layout::rows_apart(sizes, row_step.unwrap_or(*width));
+                let mut all: SmallVec<[i64; 4]> = own.strides.iter().map(|s| *s as i64).collect();
                 let step = all.pop().unwrap_or(1);
                 (outputs.get(*output).copied().unwrap_or(0), step, all)
             }
@@ -115,17 +138,30 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let half = u64::from(u32::MAX >> 1);
     let wide = rows > half || *width as u64 > half / 2;
     // Along rows that are side by side in every operand that is read so.
-    let mut vector = ACCESS / dtype.size();
+    let full = ACCESS / dtype.size();
     let fits = |vector: usize, i: usize| {
         steps[i] == 1
             && addresses[i].is_multiple_of((vector * operands[i].1.size()).min(ACCESS) as u64)
             && axes.strides[i].iter().all(|step| step.unsigned_abs().is_multiple_of(vector as u64))
     };
-    while vector > 1 && !width.is_multiple_of(vector) {
+    let lies_at_multiples = |vector: usize| {
+        let is_aligned = |address: &u64| address.is_multiple_of((vector * dtype.size()) as u64);
+        outputs.iter().all(is_aligned) && row_step.is_none_or(|step| step.is_multiple_of(vector))
+    };
+    // Rows that begin where a whole access may are read in whole ones, the last with what lies behind the row: that is in the same piece of
+    // 16 bytes, so it is somebody's. It is not computed with, and not written.
+    let begin_whole = |i: usize| !program.operands[i].is_row() || fits(full, i);
+    let ragged = *width > full
+        && !width.is_multiple_of(full)
+        && program.columns.is_empty()
+        && (row_step.is_some() || !stores(&program))
+        && (0..program.operands.len()).all(begin_whole)
+        && lies_at_multiples(full);
+    let mut vector = full;
+    while vector > 1 && !width.is_multiple_of(vector) && !ragged {
         vector /= 2;
     }
-    let is_aligned = |address: &u64| address.is_multiple_of((vector * dtype.size()) as u64);
-    if !outputs.iter().all(is_aligned) {
+    if !lies_at_multiples(vector) {
         vector = 1;
     }
     let classes = program.operands.iter().enumerate().map(|(i, operand)| RowClass {
@@ -155,6 +191,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         lanes: lanes as u16,
         holding,
         across: across as u8,
+        ragged,
+        apart: row_step.is_some(),
         wide,
     };
     let mut words = vec![rows, *width as u64];
@@ -169,6 +207,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         words.extend(&steps);
     }
     words.extend(outputs);
+    words.extend(row_step.map(|step| step as u64));
     let each = u64::from(key.block("kernel").threads) / lanes as u64;
     let mut functions: SmallVec<[(&'static str, u32); 2]> = SmallVec::new();
     functions.push(("kernel", blocks(rows, each)));
@@ -248,7 +287,8 @@ impl Writer<'_> {
         let (outputs, index) =
             (self.word_of(key.operands.len()), if key.wide { "u64" } else { "u32" });
         let computed = c_type(key.dtype.compute());
-        let words = outputs + usize::from(key.outputs) + 2 * usize::from(!key.columns.is_empty());
+        let behind = 2 * usize::from(!key.columns.is_empty()) + usize::from(key.apart);
+        let words = outputs + usize::from(key.outputs) + behind;
         let lowest = match key.dtype {
             DType::F64 => "tn::from_bits(0xfff0000000000000ull)",
             _ => "tn::from_bits(0xff800000u)",
@@ -353,8 +393,17 @@ impl Writer<'_> {
             Pass::Store(expression) => {
                 let (ty, to) = (c_type(self.key.dtype), outputs);
                 let put = format!("z.v[v] = {};", stored(self.key.dtype, "y"));
-                let end =
-                    format!("      *(Vec<{ty}, V>*)(({ty}*)p.w[{to}] + (i64)o * (i64)n + s) = z;");
+                let step = match self.key.apart {
+                    true => format!("p.w[{}]", outputs + usize::from(self.key.outputs)),
+                    false => "n".to_string(),
+                };
+                let at = format!("(({ty}*)p.w[{to}] + (i64)o * (i64){step} + s)");
+                let end = match self.key.ragged {
+                    false => format!("      *(Vec<{ty}, V>*){at} = z;"),
+                    true => format!(
+                        "      if (s + V <= size) *(Vec<{ty}, V>*){at} = z;\n      else for (int v = 0; v < (int)(size - s); v++) {at}[v] = z.v[v];"
+                    ),
+                };
                 self.each_with(&format!("      Vec<{ty}, V> z;"), expression, &put, &end);
             }
             Pass::Keep(place, expression) => {
@@ -382,6 +431,11 @@ impl Writer<'_> {
                 self.line(&format!("  if (live && {label} < n) {name} = {value};"));
             }
         }
+    }
+
+    /// What leaves out elements behind the end of a row.
+    fn inside(&self) -> &'static str {
+        if self.key.ragged { "if (s + (idx)v >= size) continue; " } else { "" }
     }
 
     fn sum(&mut self, name: &str, expression: &str, keep: &str) {
@@ -441,8 +495,9 @@ impl Writer<'_> {
             names.push_str("const idx at = s + (idx)v; ");
         }
         self.line(begin);
+        let inside = self.inside();
         self.line(&format!(
-            "#pragma unroll\n      for (int v = 0; v < V; v++) {{ {names}const C y = {expression}; {with} }}"
+            "#pragma unroll\n      for (int v = 0; v < V; v++) {{ {inside}{names}const C y = {expression}; {with} }}"
         ));
         self.line(end);
         self.line("  }");
