@@ -147,17 +147,12 @@ impl Target for CudaTarget {
         Space::Host
     }
 
-    fn row_step(
-        &self,
-        op: &OpDef,
-        attrs: &Attrs,
-        made: &TensorType,
-        readers: &[&OpDef],
-    ) -> Option<usize> {
-        let multiplies = |op: &OpDef| op.id == OpId::Matmul as u16;
-        let is_made_so = multiplies(op) || emit::makes_rows_apart(op, attrs);
-        let serves = multiplies(op) || readers.iter().any(|op| multiplies(op));
-        if is_made_so && serves { parts::row_step(made) } else { None }
+    fn row_step(&self, ty: &TensorType) -> Option<usize> {
+        parts::row_step(ty)
+    }
+
+    fn makes_rows_apart(&self, op: &OpDef, attrs: &Attrs) -> bool {
+        op.id == OpId::Matmul as u16 || emit::makes_rows_apart(op, attrs)
     }
 
     fn host_scratch(&self, op: &OpDef, call: &Call, layouts: &[&Layout]) -> Option<Bytes> {

@@ -46,22 +46,15 @@ pub trait Target: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether rows of a tensor that a kernel makes may be worth room between them; a first look, for
-    /// [`row_step`](Target::row_step).
-    fn may_lie_apart(&self, _made: &TensorType) -> bool {
-        false
+    /// From a row of a tensor to the next, in elements, where products that make or read it are quicker with rows that lie apart;
+    /// `None` where they follow each other closely.
+    fn row_step(&self, _ty: &TensorType) -> Option<usize> {
+        None
     }
 
-    /// From a row of the one output of an op's kernel to the next, in elements, where rows are to lie apart: what makes it or the
-    /// ops that read it are quicker then.
-    fn row_step(
-        &self,
-        _op: &OpDef,
-        _attrs: &Attrs,
-        _made: &TensorType,
-        _readers: &[&OpDef],
-    ) -> Option<usize> {
-        None
+    /// Whether the kernel of an op can write the rows of its one output apart.
+    fn makes_rows_apart(&self, _op: &OpDef, _attrs: &Attrs) -> bool {
+        false
     }
 
     /// Workspace in host memory of one call of an op that a device leaves to the host, because it has no kernel for it; `None` where

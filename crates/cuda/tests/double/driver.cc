@@ -283,7 +283,8 @@ int nvrtcCreateProgram(Program** program, const char* text, const char*, int, co
   return 0;
 }
 int nvrtcCompileProgram(Program* program, int, const char* const*) {
-  const std::string compiler = setting("DOUBLE_COMPILER", "c++");
+  const std::string compiler = setting("DOUBLE_COMPILER", "c++"), refused = setting("DOUBLE_REFUSE", "");
+  if (!refused.empty() && program->text.find(refused) != std::string::npos) return 6;
   if (compiler == "none") {
     program->binary = std::string("nothing") + '\0';
     return 0;

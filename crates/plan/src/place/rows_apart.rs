@@ -8,6 +8,7 @@ use tonnage_core::error::Result;
 use tonnage_core::graph::{Node, ValueId};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Lower, Mem};
+use tonnage_ops::linalg::matmul::MATMUL;
 
 use super::{Planner, most};
 
@@ -32,19 +33,20 @@ impl Planner<'_> {
     /// From a row of the output of a node to the next, where rows are to lie apart; the node's number is `at`.
     fn row_step(&self, node: &Node, at: usize, depth: usize) -> Option<usize> {
         let ([made], Lower::Kernel) = (&node.outputs[..], node.op.lower) else { return None };
-        let ty = self.graph.ty(*made);
-        if self.is_dynamic(node) || !self.target().may_lie_apart(ty) {
-            return None;
-        }
-        if depth == 0 || self.graph.outputs.contains(made) {
+        let step = self.target().row_step(self.graph.ty(*made))?;
+        let is_output = self.graph.outputs.contains(made);
+        if self.is_dynamic(node) || is_output || depth == 0 {
             return None;
         }
         let readers: SmallVec<[(usize, &Node); 4]> = (at + 1..)
             .zip(&self.graph.nodes[at + 1..])
             .filter(|(_, node)| node.inputs.contains(made))
             .collect();
-        let ops: SmallVec<[_; 4]> = readers.iter().map(|(_, node)| node.op).collect();
-        let step = self.target().row_step(node.op, &node.attrs, ty, &ops)?;
+        let multiplies = |node: &Node| *node.op == MATMUL;
+        let is_multiplied = multiplies(node) || readers.iter().any(|(_, node)| multiplies(node));
+        if !is_multiplied || !self.target().makes_rows_apart(node.op, &node.attrs) {
+            return None;
+        }
         let serves = |(at, reader): &(usize, &Node)| {
             matches!(reader.op.lower, Lower::Kernel | Lower::Tile(_))
                 && (!takes_over(reader, *made)
