@@ -12,10 +12,13 @@ use tonnage_ops::linalg::matmul::MATMUL;
 
 use super::{Planner, most};
 
+/// Who reads a value: the node's number, the node, and the value or the view of it that it reads.
+type Readers<'g> = SmallVec<[(usize, &'g Node, ValueId); 4]>;
+
 /// Readers in place behind one another, at most, whose rows have to lie apart too.
 const DEPTH: usize = 4;
 
-impl Planner<'_> {
+impl<'g> Planner<'g> {
     /// How the output of the node at hand lies where its rows are to lie apart.
     pub(super) fn rows_apart(&self, node: &Node) -> Result<Option<Layout>> {
         let Some(step) = self.row_step(node, self.steps.node(), DEPTH) else { return Ok(None) };
@@ -34,25 +37,48 @@ impl Planner<'_> {
     fn row_step(&self, node: &Node, at: usize, depth: usize) -> Option<usize> {
         let ([made], Lower::Kernel) = (&node.outputs[..], node.op.lower) else { return None };
         let step = self.target().row_step(self.graph.ty(*made))?;
-        let is_output = self.graph.outputs.contains(made);
-        if self.is_dynamic(node) || is_output || depth == 0 {
+        if self.is_dynamic(node) || depth == 0 {
             return None;
         }
-        let readers: SmallVec<[(usize, &Node); 4]> = (at + 1..)
-            .zip(&self.graph.nodes[at + 1..])
-            .filter(|(_, node)| node.inputs.contains(made))
-            .collect();
+        let sizes = self.graph.ty(*made).shape.sizes()?;
+        let mut readers = Readers::new();
+        self.readers((*made, at), &Layout::rows_apart(sizes, step), &mut readers)?;
         let multiplies = |node: &Node| *node.op == MATMUL;
-        let is_multiplied = multiplies(node) || readers.iter().any(|(_, node)| multiplies(node));
+        let is_multiplied = multiplies(node) || readers.iter().any(|(_, node, _)| multiplies(node));
         if !is_multiplied || !self.target().makes_rows_apart(node.op, &node.attrs) {
             return None;
         }
-        let serves = |(at, reader): &(usize, &Node)| {
-            matches!(reader.op.lower, Lower::Kernel | Lower::Tile(_))
-                && (!takes_over(reader, *made)
-                    || self.row_step(reader, *at, depth - 1) == Some(step))
+        let serves = |(at, reader, id): &(usize, &Node, ValueId)| {
+            !takes_over(reader, *id) || self.row_step(reader, *at, depth - 1) == Some(step)
         };
         readers.iter().all(serves).then_some(step)
+    }
+
+    /// Adds who reads a value that lies so and was made by that node, itself or a view of it; `None` where somebody gets it who reads no
+    /// layout.
+    fn readers(
+        &self,
+        (of, at): (ValueId, usize),
+        lies: &Layout,
+        readers: &mut Readers<'g>,
+    ) -> Option<()> {
+        if self.graph.outputs.contains(&of) {
+            return None;
+        }
+        for (at, node) in (at + 1..).zip(&self.graph.nodes[at + 1..]) {
+            if !node.inputs.contains(&of) {
+                continue;
+            }
+            match node.op.lower {
+                Lower::Kernel | Lower::Tile(_) => readers.push((at, node, of)),
+                Lower::View(view) => {
+                    let seen = self.graph.with_call(node, |call| view(call, lies))?;
+                    self.readers((node.outputs[0], at), &seen, readers)?;
+                }
+                _ => return None,
+            }
+        }
+        Some(())
     }
 }
 

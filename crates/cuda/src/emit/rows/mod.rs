@@ -2,6 +2,8 @@
 //!
 //! `program` says what is computed, this file how it is shared among threads, and its text; `held` where rows wait between passes, `powers`
 //! sums of powers of e, `columns` sums over rows.
+//!
+//! Decision: `docs/decisions/rows-apart.md`.
 
 mod columns;
 mod held;
