@@ -150,9 +150,12 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         let is_aligned = |address: &u64| address.is_multiple_of((vector * dtype.size()) as u64);
         outputs.iter().all(is_aligned) && row_step.is_none_or(|step| step.is_multiple_of(vector))
     };
-    // Rows that begin where a whole access may are read in whole ones, the last with what lies behind the row: that is in the same piece of
-    // 16 bytes, so it is somebody's. It is not computed with, and not written.
-    let begin_whole = |i: usize| !program.operands[i].is_row() || fits(full, i);
+    // Rows that begin where a whole access may are read in whole ones, the last with what lies behind the row: that is in the same aligned
+    // piece, and blocks of memory end at the end of one. It is not computed with, and not written.
+    let begin_whole = |i: usize| {
+        let piece = (full * operands[i].1.size()) as u64;
+        !program.operands[i].is_row() || fits(full, i) && addresses[i].is_multiple_of(piece)
+    };
     let ragged = *width > full
         && !width.is_multiple_of(full)
         && program.columns.is_empty()
