@@ -161,8 +161,9 @@ fn run_all() -> Result<()> {
                 .map(|(layout, address)| (Operand::Memory(address, layout), DType::F32))
                 .collect();
             let (sizes, outputs) = (&rows.sizes[..], &[source(y)][..]);
-            let (lies, scratch) = (&[rows.clone()][..], None);
-            let call = OpCall { op, attrs, operands: &operands, sizes, lies, outputs, scratch };
+            let (lies, scratch, shared) = (&[rows.clone()][..], None, emit::LEAST_SHARED);
+            let call =
+                OpCall { op, attrs, operands: &operands, sizes, lies, outputs, scratch, shared };
             let Some(launch) = emit::launch_op(&call)? else { return Ok(()) };
             gpu.launch(&launch, None)?;
             gpu.wait()?;
@@ -367,7 +368,8 @@ fn batch_norm(gpu: &Gpu, [x, y, z]: [u64; 3]) -> Result<()> {
     for (op, operands, outputs, passes) in calls {
         let (sizes, lies) = (&pixels[..], &[image.clone(), each.clone(), each.clone()][..]);
         let (outputs, scratch) = (&outputs[..], Some(z + half + 8192));
-        let call = OpCall { op, attrs: &attrs, operands, sizes, lies, outputs, scratch };
+        let shared = emit::LEAST_SHARED;
+        let call = OpCall { op, attrs: &attrs, operands, sizes, lies, outputs, scratch, shared };
         let Some(launch) = emit::launch_op(&call)? else { continue };
         gpu.launch(&launch, None)?;
         gpu.wait()?;

@@ -231,7 +231,12 @@ pub struct OpCall<'a> {
     pub outputs: &'a [u64],
     /// Its workspace, where it has any.
     pub scratch: Option<u64>,
+    /// Shared memory that a block of threads may ask for, in bytes.
+    pub shared: usize,
 }
+
+/// Shared memory that a block may ask for on every device from compute capability 8.0 on.
+pub const LEAST_SHARED: usize = 99 << 10;
 
 impl<'a> OpCall<'a> {
     /// The sizes of the first output.

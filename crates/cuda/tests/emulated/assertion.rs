@@ -41,7 +41,8 @@ impl Trial for AssertionCase {
         let op = &ASSERTION;
         assert!(emit::has_kernel(op, &attrs, DType::I64, |_| None));
         let (sizes, lies, outputs, scratch) = (&[][..], &[][..], &[][..], None);
-        let call = OpCall { op, attrs: &attrs, operands: &operands, sizes, lies, outputs, scratch };
+        let (attrs, operands, shared) = (&attrs, &operands[..], emit::LEAST_SHARED);
+        let call = OpCall { op, attrs, operands, sizes, lies, outputs, scratch, shared };
         emit::launch_op(&call).unwrap()
     }
 

@@ -293,6 +293,7 @@ impl Trial for Case {
             lies: &self.lies,
             outputs: &outputs,
             scratch: None,
+            shared: emit::LEAST_SHARED,
         };
         emit::launch_op(&call).unwrap()
     }

@@ -228,6 +228,7 @@ impl Trial for RowCase {
             lies: &self.lies,
             outputs: &outputs,
             scratch: self.scratch.as_ref().map(|(address, _)| *address),
+            shared: emit::LEAST_SHARED,
         };
         emit::launch_op(&call).unwrap()
     }

@@ -148,6 +148,7 @@ impl Cuda {
             lies: &lies,
             outputs: &outputs,
             scratch: scratch.map(|region| region.address() as u64),
+            shared: self.gpu.info().shared as usize,
         };
         let launched = emit::launch_op(&call)?;
         if let Some(launch) = &launched {

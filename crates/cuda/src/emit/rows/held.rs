@@ -11,9 +11,6 @@ const MOST_HELD: usize = 8;
 /// Threads that share a row in shared memory: two such blocks keep a multiprocessor's loads going.
 const SHARING: usize = 512;
 
-/// Shared memory that a block may ask for on every device from compute capability 8.0 on.
-const SHARED_BYTES: usize = 99 << 10;
-
 /// Shared memory is asked for in multiples of this, so that rows of about one length have one kernel.
 const SHARED_STEP: usize = 1 << 10;
 
@@ -31,8 +28,9 @@ pub enum Holding {
     Nowhere,
 }
 
-/// How many threads share a row, and where it waits; `bytes` are those of an element of all operands that are held.
-pub fn sharing(width: usize, vector: usize, bytes: usize) -> (usize, Holding) {
+/// How many threads share a row, and where it waits; `bytes` are those of an element of all operands that are held, and `most` the shared
+/// memory that a block may have.
+pub fn sharing(width: usize, vector: usize, bytes: usize, most: usize) -> (usize, Holding) {
     let accesses = width.div_ceil(vector).max(1);
     let lanes = accesses.div_ceil(4).next_power_of_two().clamp(1, THREADS as usize);
     let lanes = match lanes {
@@ -40,14 +38,14 @@ pub fn sharing(width: usize, vector: usize, bytes: usize) -> (usize, Holding) {
         64 => 32,
         lanes => lanes,
     };
-    let held = accesses.div_ceil(lanes).next_power_of_two();
+    let held = accesses.div_ceil(lanes);
     // Each operand begins at a multiple of the widest access.
     let shared = (width * bytes + 4 * ACCESS).next_multiple_of(SHARED_STEP);
     // What threads need to meet.
     let trees = SHARING * size_of::<f64>();
     match () {
         () if held <= MOST_HELD => (lanes, Holding::Registers(held as u8)),
-        () if shared + trees <= SHARED_BYTES => (SHARING, Holding::Shared(shared as u32)),
+        () if shared + trees <= most => (SHARING, Holding::Shared(shared as u32)),
         () => (THREADS as usize, Holding::Nowhere),
     }
 }
@@ -113,6 +111,21 @@ impl Writer<'_> {
         }
         self.line("  wait_for_copies();");
         self.waits = true;
+    }
+
+    /// The statement that puts `y` where an element of an operand waits; nothing where it waits in no register.
+    pub(super) fn keep(&self, operand: usize) -> String {
+        match self.key.holding {
+            Holding::Registers(_) => format!("h{operand}[h * V + v] = y;"),
+            Holding::Shared(_) | Holding::Nowhere => String::new(),
+        }
+    }
+
+    /// Lets an expression stand for the elements of an operand; they are made anew where they wait in no register.
+    pub(super) fn replace(&mut self, operand: usize, by: &str) {
+        if !matches!(self.key.holding, Holding::Registers(_)) {
+            self.replaced[operand] = Some(by.to_string());
+        }
     }
 
     /// Operands that are held.

@@ -177,7 +177,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let is_held = |(kind, _): &(&RowOperand, &(Operand, DType))| **kind == RowOperand::Held;
     let held = program.operands.iter().zip(operands).filter(is_held);
     let bytes = held.map(|(_, (_, dtype))| dtype.size()).sum();
-    let (lanes, holding) = sharing(*width, vector, bytes);
+    let (lanes, holding) = sharing(*width, vector, bytes, call.shared);
     let across = match program.columns {
         [] => 0,
         _ => columns::across(*width as u64, vector),
@@ -261,15 +261,15 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// The text of a kernel.
 pub fn text(key: &RowKey) -> String {
-    let writer = Writer { key, text: String::new(), replaced: None, waits: false };
+    let writer = Writer { key, text: String::new(), replaced: Default::default(), waits: false };
     writer.whole()
 }
 
 struct Writer<'k> {
     key: &'k RowKey,
     text: String,
-    /// What `a` was replaced by, where it is not held in registers.
-    replaced: Option<String>,
+    /// What stands for the elements of each operand, where they are not held in registers.
+    replaced: [Option<String>; 4],
     /// Whether rows that are held are read from shared memory.
     waits: bool,
 }
@@ -392,7 +392,12 @@ impl Writer<'_> {
     fn pass(&mut self, pass: &Pass, outputs: usize) {
         match *pass {
             Pass::Let(text) => self.line(&format!("  {text}")),
-            Pass::Sum(name, expression) => self.sum(name, expression, ""),
+            Pass::Sum(name, expression) => self.sum(name, expression, "y", ""),
+            Pass::SumReplaced(name, operand, by, of) => {
+                let keep = self.keep(operand);
+                self.sum(name, by, of, &keep);
+                self.replace(operand, by);
+            }
             Pass::Powers(name) => self.powers(name, false),
             Pass::PowersReplaced(name) => self.powers(name, true),
             Pass::Store(expression) => {
@@ -443,10 +448,47 @@ impl Writer<'_> {
         if self.key.ragged { "if (s + (idx)v >= size) continue; " } else { "" }
     }
 
-    fn sum(&mut self, name: &str, expression: &str, keep: &str) {
+    /// A sum of what is made of `y`, which is an expression of each element.
+    fn sum(&mut self, name: &str, expression: &str, of: &str, keep: &str) {
         self.line(&format!("  C {name}_ = 0;"));
-        self.each(expression, &format!("{name}_ = {name}_ + y;"), keep);
+        self.each(expression, &format!("{name}_ = {name}_ + ({of});"), keep);
         self.line(&format!("  const C {name} = rows_sum<L>({name}_, tree);"));
+    }
+
+    /// Declares the elements that an expression names, and reads those that are not in registers.
+    fn names(&mut self, expression: &str) -> String {
+        let mut names = String::new();
+        let in_registers = matches!(self.key.holding, Holding::Registers(_));
+        let operands = self.key.operands.iter().zip(NAMES).enumerate();
+        let (mut plain, mut replaced) = (Vec::new(), Vec::new());
+        for (i, (class, name)) in operands {
+            match (class.operand, &self.replaced[i]) {
+                (RowOperand::Number(_) | RowOperand::Label(_), _) => {}
+                (RowOperand::Held, _) if in_registers => {
+                    let _ = write!(names, "const C {name} = h{i}[h * V + v]; ");
+                }
+                (_, Some(by)) if uses(expression, name) => replaced.push((i, name, by.clone())),
+                (_, None) => plain.push((i, name)),
+                _ => {}
+            }
+        }
+        plain.retain(|(_, name)| {
+            uses(expression, name) || replaced.iter().any(|(.., by)| uses(by, name))
+        });
+        for (i, name) in plain {
+            self.line(&format!("      C r{i}[V];"));
+            self.read(i, &format!("r{i}[v] = "));
+            let _ = write!(names, "const C {name} = r{i}[v]; ");
+        }
+        for (i, name, by) in replaced {
+            self.line(&format!("      C r{i}[V];"));
+            self.read(i, &format!("r{i}[v] = "));
+            let _ = write!(
+                names,
+                "C {name}_; {{ const C {name} = r{i}[v]; {name}_ = {by}; }} const C {name} = {name}_; "
+            );
+        }
+        names
     }
 
     fn each(&mut self, expression: &str, with: &str, keep: &str) {
@@ -470,32 +512,7 @@ impl Writer<'_> {
                 );
             }
         }
-        let mut names = String::new();
-        let key = self.key;
-        for (i, (class, name)) in key.operands.iter().zip(NAMES).enumerate() {
-            match class.operand {
-                RowOperand::Number(_) | RowOperand::Label(_) => {}
-                RowOperand::Held if held > 0 => {
-                    let _ = write!(names, "const C {name} = h{i}[h * V + v]; ");
-                }
-                _ if uses(expression, name) => {
-                    self.line(&format!("      C r{i}[V];"));
-                    self.read(i, &format!("r{i}[v] = "));
-                    match self.replaced.as_ref().filter(|_| i == 0) {
-                        None => {
-                            let _ = write!(names, "const C {name} = r{i}[v]; ");
-                        }
-                        Some(by) => {
-                            let _ = write!(
-                                names,
-                                "C a_; {{ const C a = r0[v]; a_ = {by}; }} const C a = a_; "
-                            );
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
+        let mut names = self.names(expression);
         if uses(expression, "at") {
             names.push_str("const idx at = s + (idx)v; ");
         }

@@ -21,16 +21,14 @@ impl Writer<'_> {
     pub(super) fn powers(&mut self, name: &str, replaces: bool) {
         match self.key.holding {
             Holding::Registers(_) => {
-                self.held_powers(name, if replaces { "h0[h * V + v] = y;" } else { "" });
+                let keep = if replaces { self.keep(0) } else { String::new() };
+                self.held_powers(name, &keep);
             }
-            Holding::Shared(_) => {
-                self.held_powers(name, "");
-                self.replaced = replaces.then(|| self.power());
-            }
-            Holding::Nowhere => {
-                self.at_once(name);
-                self.replaced = replaces.then(|| self.power());
-            }
+            Holding::Shared(_) => self.held_powers(name, ""),
+            Holding::Nowhere => self.at_once(name),
+        }
+        if replaces {
+            self.replace(0, &self.power());
         }
     }
 
@@ -40,7 +38,7 @@ impl Writer<'_> {
         self.each("a", "most_ = rows_most(most_, y);", "");
         self.line("  const C most = rows_max<L>(most_, tree);");
         self.line("  const C base = most == LOWEST ? (C)0 : most;");
-        self.sum(name, &self.power(), keep);
+        self.sum(name, &self.power(), "y", keep);
     }
 
     /// Of a row that is read: once, each thread with the largest that it has seen, for which it changes its sum.
