@@ -15,7 +15,9 @@ const WIDTH: usize = 64;
 type Given = (Tensor, Tensor, Tensor);
 
 /// A head, its loss, and the gradients of what goes in and of its table; `with` makes of the logits what losses are computed from.
-fn head(with: fn(&Tensor) -> Result<Tensor>) -> Function<Given, Vec<Tensor>> {
+fn head(
+    with: fn(&Tensor) -> Result<Tensor>,
+) -> Function<Given, Vec<Tensor>, impl Fn(Given) -> Result<Vec<Tensor>>> {
     function(move |(x, table, labels): Given| -> Result<Vec<Tensor>> {
         let mut tape = GradientTape::new();
         tape.watch([&x, &table]);

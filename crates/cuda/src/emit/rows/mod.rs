@@ -411,7 +411,7 @@ impl Writer<'_> {
                 let end = match self.key.ragged {
                     false => format!("      *(Vec<{ty}, V>*){at} = z;"),
                     true => format!(
-                        "      if (s + V <= size) *(Vec<{ty}, V>*){at} = z;\n      else for (int v = 0; v < (int)(size - s); v++) {at}[v] = z.v[v];"
+                        "      if (s + V <= size) *(Vec<{ty}, V>*){at} = z;\n      else {{\n#pragma unroll\n      for (int v = 0; v < V; v++) if (s + (idx)v < size) {at}[v] = z.v[v];\n      }}"
                     ),
                 };
                 self.each_with(&format!("      Vec<{ty}, V> z;"), expression, &put, &end);
