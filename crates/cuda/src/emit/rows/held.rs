@@ -8,14 +8,15 @@ use super::{ACCESS, RowKey, Writer};
 /// Accesses that a thread holds of a row, at most.
 const MOST_HELD: usize = 8;
 
-/// Threads that share a row in shared memory: two such blocks keep a multiprocessor's loads going.
+/// Threads that share a row in shared memory, and blocks of them that keep a multiprocessor's loads going.
 const SHARING: usize = 512;
+const BLOCKS: usize = 2;
 
 /// Shared memory is asked for in multiples of this, so that rows of about one length have one kernel.
 const SHARED_STEP: usize = 1 << 10;
 
 /// Copies to shared memory that go on beside other work.
-pub const COPIES: &str = include_str!("../../../kernels/copies.cuh");
+const COPIES: &str = include_str!("../../../kernels/copies.cuh");
 
 /// Where a row waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,6 +64,27 @@ impl RowKey {
 }
 
 impl Writer<'_> {
+    /// What stands before the text of rows in shared memory.
+    pub(super) fn begin_held(&mut self) {
+        if matches!(self.key.holding, Holding::Shared(_)) {
+            self.text.push_str(COPIES);
+            self.set_block(SHARING, BLOCKS);
+        }
+    }
+
+    /// What stands behind it.
+    pub(super) fn end_held(&mut self) {
+        if matches!(self.key.holding, Holding::Shared(_)) {
+            self.set_block(THREADS as usize, 0);
+        }
+    }
+
+    /// How many threads a block has from here on, and how many blocks a multiprocessor is to hold.
+    fn set_block(&mut self, threads: usize, blocks: usize) {
+        self.line(&format!("#undef TN_THREADS\n#define TN_THREADS {threads}"));
+        self.line(&format!("#undef TN_BLOCKS\n#define TN_BLOCKS {blocks}"));
+    }
+
     /// Brings rows to where they wait.
     pub(super) fn hold(&mut self) {
         match self.key.holding {

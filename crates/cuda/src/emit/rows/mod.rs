@@ -301,9 +301,7 @@ impl Writer<'_> {
         if key.passes.iter().any(|pass| matches!(pass, Pass::Powers(_) | Pass::PowersReplaced(_))) {
             self.text.push_str(powers::NEAR);
         }
-        if matches!(key.holding, Holding::Shared(_)) {
-            self.text.push_str(held::COPIES);
-        }
+        self.begin_held();
         let threads = key.block("kernel").threads;
         self.line(&format!(
             "struct P {{ u64 w[{words}]; }};\ntypedef {index} idx;\ntypedef {computed} C;"
@@ -328,6 +326,7 @@ impl Writer<'_> {
             self.pass(pass, outputs);
         }
         self.line("}");
+        self.end_held();
         if !key.columns.is_empty() {
             self.columns(outputs);
         }
