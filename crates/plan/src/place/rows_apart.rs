@@ -12,8 +12,8 @@ use tonnage_ops::linalg::matmul::MATMUL;
 
 use super::{Planner, most};
 
-/// Who reads a value: the node's number, the node, and the value or the view of it that it reads.
-type Readers<'g> = SmallVec<[(usize, &'g Node, ValueId); 4]>;
+/// Who reads a value: the node's number, the node, and the value or the view of it that it could take over, which lies in order.
+type Readers<'g> = SmallVec<[(usize, &'g Node, Option<ValueId>); 4]>;
 
 /// Readers in place behind one another, at most, whose rows have to lie apart too.
 const DEPTH: usize = 4;
@@ -42,24 +42,26 @@ impl<'g> Planner<'g> {
         }
         let sizes = self.graph.ty(*made).shape.sizes()?;
         let mut readers = Readers::new();
-        self.readers((*made, at), &Layout::rows_apart(sizes, step), &mut readers)?;
+        let lies = [Layout::rows_apart(sizes.clone(), step), Layout::contiguous(sizes)];
+        self.readers((*made, at), lies, &mut readers)?;
         let multiplies = |node: &Node| *node.op == MATMUL;
         let is_multiplied = multiplies(node) || readers.iter().any(|(_, node, _)| multiplies(node));
         if !is_multiplied || !self.target().makes_rows_apart(node.op, &node.attrs) {
             return None;
         }
-        let serves = |(at, reader, id): &(usize, &Node, ValueId)| {
-            !takes_over(reader, *id) || self.row_step(reader, *at, depth - 1) == Some(step)
+        let serves = |(at, reader, id): &(usize, &Node, Option<ValueId>)| {
+            id.is_none_or(|id| !takes_over(reader, id))
+                || self.row_step(reader, *at, depth - 1) == Some(step)
         };
         readers.iter().all(serves).then_some(step)
     }
 
-    /// Adds who reads a value that lies so and was made by that node, itself or a view of it; `None` where somebody gets it who reads no
-    /// layout.
+    /// Adds who reads a value that was made by that node, itself or a view of it; `None` where somebody gets it who reads no layout. The
+    /// layouts are that with rows apart, and that without.
     fn readers(
         &self,
         (of, at): (ValueId, usize),
-        lies: &Layout,
+        [apart, closely]: [Layout; 2],
         readers: &mut Readers<'g>,
     ) -> Option<()> {
         if self.graph.outputs.contains(&of) {
@@ -70,10 +72,13 @@ impl<'g> Planner<'g> {
                 continue;
             }
             match node.op.lower {
-                Lower::Kernel | Lower::Tile(_) => readers.push((at, node, of)),
+                Lower::Kernel | Lower::Tile(_) => {
+                    readers.push((at, node, closely.is_contiguous().then_some(of)));
+                }
                 Lower::View(view) => {
-                    let seen = self.graph.with_call(node, |call| view(call, lies))?;
-                    self.readers((node.outputs[0], at), &seen, readers)?;
+                    let seen = |lies| self.graph.with_call(node, |call| view(call, lies));
+                    let seen = [seen(&apart)?, seen(&closely)?];
+                    self.readers((node.outputs[0], at), seen, readers)?;
                 }
                 _ => return None,
             }

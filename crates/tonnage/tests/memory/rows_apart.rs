@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
 
+use std::sync::Arc;
+
 use tonnage::{
     Bytes, DType, Elementwise, Function, GradientTape, Plan, Result, Tensor, device, full,
     function, ones,
@@ -28,7 +30,7 @@ fn head(
     })
 }
 
-fn planned(words: usize, dtype: DType, with: fn(&Tensor) -> Result<Tensor>) -> Plan {
+fn planned(words: usize, dtype: DType, with: fn(&Tensor) -> Result<Tensor>) -> Arc<Plan> {
     let given = |sizes: [usize; 2]| full(0.5, dtype, sizes).unwrap();
     let labels = ones([ROWS]).unwrap().cast(DType::I64).unwrap();
     let given = (given([ROWS, WIDTH]), given([words, WIDTH]), labels);
