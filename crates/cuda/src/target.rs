@@ -86,6 +86,8 @@ fn machine(flops: f64, matrix: f64, bytes: f64) -> Machine {
         matrix,
         // Powers between its products keep tensor cores waiting.
         attention: 0.27 * matrix,
+        // An instruction each, where those of `flops` are two; loads, stores and addresses come on top.
+        elementwise: flops / 3.6,
         // A launch takes some microseconds; what is spilled goes over the bus to host memory.
         step: 4e-6,
         fork: 0.0,

@@ -12,7 +12,7 @@ use tonnage_core::{Builder, Bytes, DType, Emit, Kind, OpDef, Scalar, TensorType}
 use tonnage_cpu::CpuTarget;
 use tonnage_ops::index::sort::SORT;
 use tonnage_ops::linalg::matmul::MATMUL;
-use tonnage_ops::math::{exp::EXP, tanh::TANH};
+use tonnage_ops::math::{add::ADD, exp::EXP, tanh::TANH};
 use tonnage_ops::shape::{reshape::RESHAPE, transpose::TRANSPOSE};
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{
@@ -137,6 +137,29 @@ fn a_target_says_whether_products_have_epilogues() {
     assert!(!joined(Arc::new(DescribedTarget::default())));
 }
 
+#[test]
+fn what_several_read_is_made_by_the_kernel_before_it_where_that_can() {
+    let planned = |target: SharedTarget| {
+        let types = [&[64, 64][..], &[64, 64], &[64]].map(|n| TensorType::new(DType::F32, n));
+        let mut builder = Builder::new();
+        let [x, w, bias] = types.clone().map(|ty| builder.input(ty, Kind::Input, None));
+        let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
+        let y = builder.apply(&MATMUL, vec![x, w], attrs).unwrap();
+        let y = builder.apply(&ADD, vec![y, bias], Attrs::None).unwrap();
+        let both = [&EXP, &TANH].map(|op| builder.apply(op, vec![y.clone()], Attrs::None).unwrap());
+        let graph = Arc::new(lower(&builder.finish(&both).unwrap(), &*target).unwrap());
+        let specs = types.map(|ty| InputSpec::contiguous(&ty, "test", false).unwrap());
+        plan(&graph, &specs, PlanOptions::new(target)).unwrap()
+    };
+    let taken_up = |plan: &Plan| plan.steps.iter().filter_map(|s| s.epilogue).count();
+    let adds = |plan: &Plan| plan.graph.nodes.iter().filter(|node| *node.op == ADD).count();
+    let alone = planned(Arc::new(DescribedTarget::default()));
+    assert_eq!((adds(&alone), taken_up(&alone)), (0, 0), "{alone}");
+    let with_product = planned(Arc::new(accelerator(0)));
+    assert_eq!((adds(&with_product), taken_up(&with_product)), (1, 1), "{with_product}");
+    assert_eq!(with_product.peak(), alone.peak());
+}
+
 /// A batch of products with its axes in that order, as one row for the first two of them.
 fn planned_in_order(target: SharedTarget, order: [usize; 4]) -> Plan {
     let (left, right) = ([4, 8, 16, 16], [4, 8, 16, 32]);
@@ -209,7 +232,7 @@ fn programs_are_as_long_as_a_target_runs_them() {
         let mut sum = values.pop().unwrap();
         for value in values.into_iter().rev() {
             let both = vec![sum, value];
-            sum = builder.apply(&tonnage_ops::math::add::ADD, both, Attrs::None).unwrap();
+            sum = builder.apply(&ADD, both, Attrs::None).unwrap();
         }
         lower(&builder.finish(&[sum]).unwrap(), &target).unwrap().nodes.len()
     };

@@ -29,9 +29,14 @@ pub enum Holding {
     Nowhere,
 }
 
-/// How many threads share a row, and where it waits; `bytes` are those of an element of all operands that are held, and `most` the shared
-/// memory that a block may have.
-pub fn sharing(width: usize, vector: usize, bytes: usize, most: usize) -> (usize, Holding) {
+/// How many threads share a row, and where it waits, where there is something to wait for; `bytes` are those of an element of all operands
+/// that are held, and `most` the shared memory that a block may have.
+pub fn sharing(
+    width: usize,
+    vector: usize,
+    bytes: usize,
+    (most, waits): (usize, bool),
+) -> (usize, Holding) {
     let accesses = width.div_ceil(vector).max(1);
     let lanes = accesses.div_ceil(4).next_power_of_two().clamp(1, THREADS as usize);
     let lanes = match lanes {
@@ -46,7 +51,7 @@ pub fn sharing(width: usize, vector: usize, bytes: usize, most: usize) -> (usize
     let trees = SHARING * size_of::<f64>();
     match () {
         () if held <= MOST_HELD => (lanes, Holding::Registers(held as u8)),
-        () if shared + trees <= most => (SHARING, Holding::Shared(shared as u32)),
+        () if waits && shared + trees <= most => (SHARING, Holding::Shared(shared as u32)),
         () => (THREADS as usize, Holding::Nowhere),
     }
 }

@@ -177,7 +177,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let is_held = |(kind, _): &(&RowOperand, &(Operand, DType))| **kind == RowOperand::Held;
     let held = program.operands.iter().zip(operands).filter(is_held);
     let bytes = held.map(|(_, (_, dtype))| dtype.size()).sum();
-    let (lanes, holding) = sharing(*width, vector, bytes, call.shared);
+    let (lanes, holding) = sharing(*width, vector, bytes, (call.shared, program.passes_over() > 1));
     let across = match program.columns {
         [] => 0,
         _ => columns::across(*width as u64, vector),

@@ -76,6 +76,16 @@ pub struct RowProgram {
     pub kept: &'static [&'static str],
 }
 
+impl RowProgram {
+    /// How often it goes through the elements of a row.
+    pub fn passes_over(&self) -> usize {
+        let goes = |pass: &&Pass| {
+            matches!(pass, Sum(..) | SumReplaced(..) | Powers(_) | PowersReplaced(_) | Store(_))
+        };
+        self.passes.iter().filter(goes).count()
+    }
+}
+
 use Pass::{
     Keep, Let, Pick, Powers, PowersReplaced, RowResult, Store, Sum, SumReplaced, WideResult,
 };
