@@ -71,11 +71,9 @@ impl Sharing {
             (false, ..=64) => 1,
             (false, _) => 8,
         };
-        let widest = (ACCESS / largest).min(4);
-        let columns = match along || results % widest as u64 != 0 {
-            true => 1,
-            false => widest as u64,
-        };
+        let widest = (ACCESS / largest).min(MOST) as u64;
+        // As many as divide them.
+        let columns = if along { 1 } else { widest.min(1 << results.trailing_zeros().min(4)) };
         let each = u64::from(THREADS) / lanes * columns;
         let wanted = BUSY.div_ceil(results.div_ceil(each).max(1));
         let most = (length / (lanes * LEAST)).max(1);
