@@ -7,7 +7,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::Subcommand;
-use crate::cargo::{Cargo, target};
+use crate::cargo::{Cargo, root, target};
 use crate::python::environment;
 use crate::step::{self, CheckStep, StepOutcome};
 
@@ -56,5 +56,8 @@ fn rates() -> StepOutcome {
 }
 
 fn record() -> StepOutcome {
-    Cargo::new("test -p tonnage-cuda --test emulated record").env("TONNAGE_RECORD", "1").run()
+    let to = root().join("crates/cuda/tests/emulated/hardware.txt");
+    Cargo::new("test -p tonnage-cuda --test emulated record")
+        .env("TONNAGE_RECORD", &to.to_string_lossy())
+        .run()
 }

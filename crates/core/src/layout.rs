@@ -56,6 +56,28 @@ impl Layout {
         Layout { sizes, strides, offset: 0 }
     }
 
+    /// Elements in order, with room between rows of the last axis: from one to the next are that many elements.
+    pub fn rows_apart(sizes: impl Into<Sizes>, step: usize) -> Layout {
+        let mut layout = Layout::contiguous(sizes);
+        let mut stride = step as isize;
+        for axis in (0..layout.sizes.len().saturating_sub(1)).rev() {
+            layout.strides[axis] = stride;
+            stride *= layout.sizes[axis] as isize;
+        }
+        layout
+    }
+
+    /// From a row of the last axis to the next, in elements, where all lie in order but for room between rows.
+    #[inline]
+    pub fn row_step(&self) -> Option<usize> {
+        let axis = self.sizes.len().checked_sub(2)?;
+        let step = usize::try_from(self.strides[axis]).ok()?;
+        let is_apart = step > self.sizes[axis + 1]
+            && !self.is_contiguous()
+            && self.strides == Layout::rows_apart(self.sizes.clone(), step).strides;
+        is_apart.then_some(step)
+    }
+
     /// How many elements.
     #[inline]
     pub fn count(&self) -> usize {
@@ -231,6 +253,22 @@ mod tests {
         assert_eq!(positions(&wide), [0, 1, 2].repeat(4));
         assert_eq!(positions(&Layout::contiguous(sizes(&[]))), [0]);
         assert_eq!(positions(&Layout::contiguous(sizes(&[0, 2]))), []);
+    }
+
+    #[test]
+    fn rows_apart_are_told_from_others() {
+        let apart = Layout::rows_apart(sizes(&[2, 3, 5]), 8);
+        assert_eq!(positions(&apart)[3..7], [3, 4, 8, 9]);
+        assert_eq!((apart.strides.as_slice(), apart.end()), (&[24, 8, 1][..], 45));
+        assert_eq!(apart.row_step(), Some(8));
+        let close = Layout::contiguous(sizes(&[2, 3, 5]));
+        assert_eq!(Layout::rows_apart(sizes(&[2, 3, 5]), 5), close);
+        assert_eq!((close.row_step(), close.transpose(&[0, 2, 1]).row_step()), (None, None));
+        // Parts and broadcasts are no such rows, nor is one row.
+        let part = apart.slice(&[0, 1, 2].map(|i| Slice { start: 0, len: [2, 2, 5][i], step: 1 }));
+        assert_eq!(part.row_step(), None);
+        assert_eq!(close.slice(&[Slice { start: 0, len: 1, step: 1 }; 3]).row_step(), None);
+        assert_eq!(Layout::contiguous(sizes(&[9])).row_step(), None);
     }
 
     #[test]

@@ -7,10 +7,11 @@ use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::OpDef;
 use tonnage_core::tile::{Prim, Reduction, TileProgram};
-use tonnage_core::{Attrs, DType, Device, Scalar};
+use tonnage_core::{Attrs, Bytes, DType, Device, Scalar};
 use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::driver::{Gpu, ProductAddresses, list};
 use tonnage_cuda::emit::{self, OpCall, Operand};
+use tonnage_cuda::parts::parts;
 use tonnage_cuda::product::Product;
 use tonnage_ops::nn::norm::group::GROUP_NORM;
 use tonnage_ops::nn::norm::group_grad::GROUP_NORM_GRAD;
@@ -197,18 +198,24 @@ fn run_all() -> Result<()> {
         let (left, right) = (source(x), source(x) + (rows * depth * dtype.size()) as u64);
         let (out, workspace) = (source(y), Some(source(z)));
         let at = ProductAddresses { left, right, bias: None, added: None, out, workspace };
-        gpu.multiply(&product, at)?;
-        gpu.wait()?;
-        let start = Instant::now();
-        for _ in 0..20 {
-            gpu.multiply(&product, at)?;
-        }
-        gpu.wait()?;
-        let seconds = start.elapsed().as_secs_f64() / 20.0;
-        let rate = 2.0 * (rows * cols * depth) as f64 / seconds / 1e12;
         let name =
             format!("{dtype} {rows} x {cols} x {depth}{}", if transposed { " t" } else { "" });
-        println!("{name:28} {:9.1} us  {rate:6.1} TFLOP/s", seconds * 1e6);
+        let seconds = multiplied(&gpu, &name, &[(product, at)])?;
+        // The library itself: the quickest of its algorithms, in all the workspace that they ask for.
+        let mut best: Option<(f64, usize)> = None;
+        for number in 0..ALGORITHMS {
+            let one = || gpu.multiply_by(&product, at, number, Bytes::mib(32));
+            if !one()? {
+                break;
+            }
+            let seconds = timed(&gpu, || one().map(|_| ()))?;
+            if best.is_none_or(|(least, _)| seconds < least) {
+                best = Some((seconds, number));
+            }
+        }
+        if let Some((least, number)) = best {
+            println!("    {:.3} of its algorithm {number}, the quickest", seconds / least);
+        }
         Ok(())
     };
     for n in [256, 1024, 4096, 8192] {
@@ -222,8 +229,75 @@ fn run_all() -> Result<()> {
     }
     multiply(DType::BF16, [65_536, 2304, 768], false)?;
     multiply(DType::BF16, [65_536, 768, 3072], false)?;
+    odd_lengths(&gpu, [source(x), source(y), source(z)])?;
     for address in [x, y, z] {
         gpu.release(address);
+    }
+    Ok(())
+}
+
+/// Algorithms of the library that are tried for a product.
+const ALGORITHMS: usize = 8;
+
+/// What one of many launches takes.
+fn timed(gpu: &Gpu, launch: impl Fn() -> Result<()>) -> Result<f64> {
+    launch()?;
+    gpu.wait()?;
+    let start = Instant::now();
+    for _ in 0..20 {
+        launch()?;
+    }
+    gpu.wait()?;
+    Ok(start.elapsed().as_secs_f64() / 20.0)
+}
+
+/// Seconds of a product, or of its parts.
+fn multiplied(gpu: &Gpu, name: &str, parts: &[(Product, ProductAddresses)]) -> Result<f64> {
+    let all = || parts.iter().try_for_each(|(product, at)| gpu.multiply(product, *at));
+    let seconds = timed(gpu, all)?;
+    let of = |product: &Product| 2.0 * (product.rows * product.cols * product.depth) as f64;
+    let rate = parts.iter().map(|(product, _)| of(product)).sum::<f64>() / seconds / 1e12;
+    println!("{name:40} {:9.1} us  {rate:6.1} TFLOP/s", seconds * 1e6);
+    Ok(seconds)
+}
+
+/// The three products of a head with a vocabulary that is no multiple of 8, beside one that is: with rows that follow each other closely,
+/// with rows that lie apart, and cut into whole accesses and a rest as well.
+fn odd_lengths(gpu: &Gpu, [x, y, z]: [u64; 3]) -> Result<()> {
+    let (rows, width) = (8192, 768);
+    for dtype in [DType::BF16, DType::F16, DType::F32] {
+        for (words, step) in [(50_304, 50_304), (50_257, 50_257), (50_257, 50_264)] {
+            if rows * step * dtype.size() > ELEMENTS * 4 {
+                continue;
+            }
+            let logits = Layout::rows_apart(&[rows, words][..], step);
+            let hidden = Layout::contiguous(&[rows, width][..]);
+            let table = Layout::contiguous(&[words, width][..]);
+            let of = |left, right, out: [usize; 2], step| {
+                let product = Product::of(dtype, left, right, &out)?;
+                Some(product.with_rows_apart(step))
+            };
+            // Operands before results; the table lies behind what is multiplied with it.
+            let behind = (rows * width * dtype.size()) as u64;
+            let products = [
+                ("logits", of((&hidden, false), (&table, true), [rows, words], Some(step)), z, y),
+                ("to hidden", of((&logits, false), (&table, false), [rows, width], None), y, x),
+                ("to table", of((&logits, true), (&hidden, false), [words, width], None), y, x),
+            ];
+            for (name, product, left, out) in products {
+                let Some(product) = product else { continue };
+                let right = z + behind;
+                let workspace = None;
+                let at = ProductAddresses { left, right, bias: None, added: None, out, workspace };
+                let name = format!("{dtype} {words} of {step}, {name}");
+                multiplied(gpu, &name, &[(product, at)])?;
+                let cut: Vec<_> =
+                    parts(&product).iter().map(|part| (part.product, part.addresses(at))).collect();
+                if cut.len() > 1 {
+                    multiplied(gpu, &format!("{name}, cut"), &cut)?;
+                }
+            }
+        }
     }
     Ok(())
 }

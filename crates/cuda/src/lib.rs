@@ -11,6 +11,8 @@ pub mod direct;
 pub mod driver;
 pub mod emit;
 pub mod headers;
+mod keys;
+pub mod parts;
 pub mod product;
 pub mod slots;
 pub mod target;

@@ -48,6 +48,8 @@ pub struct Product {
     pub left: Matrix,
     /// The right operand.
     pub right: Matrix,
+    /// From a row of the result to the next, in elements.
+    pub lead: u64,
 }
 
 impl Product {
@@ -82,9 +84,15 @@ impl Product {
         let left = matrix(left, left_axes, steps[0])?;
         let right = matrix(right, right_axes, steps[1])?;
         let (rows, cols, depth) = (rows as u64, cols as u64, depth as u64);
-        let mut product = Product { dtype, rows, cols, depth, batch, left, right };
+        let mut product = Product { dtype, rows, cols, depth, batch, left, right, lead: cols };
         product.fold_batch();
         Some(product)
+    }
+
+    /// The same, with rows of the result that lie so far apart.
+    #[must_use]
+    pub fn with_rows_apart(self, step: Option<usize>) -> Product {
+        Product { lead: step.map_or(self.lead, |step| step as u64), ..self }
     }
 
     /// A batch of rows times one matrix is one product of more rows.

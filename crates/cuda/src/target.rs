@@ -12,6 +12,7 @@ use tonnage_plan::{Machine, SharedTarget, Space, Target, TileRead, TileRun, keep
 
 use crate::driver::GpuInfo;
 use crate::emit;
+use crate::parts;
 use crate::product::{Product, finish};
 
 /// The driver hands out memory in whole multiples of this.
@@ -146,6 +147,14 @@ impl Target for CudaTarget {
 
     fn spill_space(&self) -> Space {
         Space::Host
+    }
+
+    fn row_step(&self, ty: &TensorType) -> Option<usize> {
+        parts::row_step(ty)
+    }
+
+    fn makes_rows_apart(&self, op: &OpDef, attrs: &Attrs) -> bool {
+        op.id == OpId::Matmul as u16 || emit::makes_rows_apart(op, attrs)
     }
 
     fn host_scratch(&self, op: &OpDef, call: &Call, layouts: &[&Layout]) -> Option<Bytes> {

@@ -10,7 +10,7 @@ use tonnage_core::bytes::LARGE;
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Lower};
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Attrs, Bytes, DType, OpDef, Scalar};
+use tonnage_core::{Attrs, Bytes, DType, OpDef, Scalar, TensorType};
 use tonnage_ops::tile::TileLimits;
 
 use crate::budget::Machine;
@@ -43,6 +43,17 @@ pub trait Target: fmt::Debug + Send + Sync {
 
     /// Whether transfers to other ranks run beside its kernels.
     fn has_network_lane(&self) -> bool {
+        false
+    }
+
+    /// From a row of a tensor to the next, in elements, where products that make or read it are quicker with rows that lie apart;
+    /// `None` where they follow each other closely.
+    fn row_step(&self, _ty: &TensorType) -> Option<usize> {
+        None
+    }
+
+    /// Whether the kernel of an op can write the rows of its one output apart.
+    fn makes_rows_apart(&self, _op: &OpDef, _attrs: &Attrs) -> bool {
         false
     }
 

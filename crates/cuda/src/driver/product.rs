@@ -1,6 +1,5 @@
 //! Products of matrices by cuBLASLt. The algorithm of a product is chosen once, for its sizes and alignments.
 
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +9,11 @@ use cudarc::cublaslt::sys::{
     cublasLtMatmulPreferenceAttributes_t as Preference,
     cublasLtMatrixLayoutAttribute_t as LayoutAttribute, cudaDataType as DataType,
 };
-use tonnage_core::DType;
 use tonnage_core::error::Result;
+use tonnage_core::{Bytes, DType};
 
 use super::{Gpu, library};
+use crate::keys::KeyMap;
 use crate::product::{Matrix, Product, WORKSPACE_ALIGN};
 
 /// The library, and the products that it was asked for.
@@ -23,7 +23,7 @@ pub struct Products(Mutex<Option<Library>>);
 struct Library {
     handle: sys::cublasLtHandle_t,
     /// By the product, the alignments of operands and result, and the workspace.
-    chosen: HashMap<Choice, Chosen>,
+    chosen: KeyMap<Choice, Chosen>,
 }
 
 /// What decides how a product is computed.
@@ -35,6 +35,8 @@ struct Choice {
     aligned: [u32; 4],
     /// Bytes of workspace.
     workspace: usize,
+    /// Which of the library's algorithms, the best first as far as it knows.
+    number: usize,
 }
 
 /// Where a product finds what it needs.
@@ -77,14 +79,15 @@ impl Library {
         let mut handle = ptr::null_mut();
         // SAFETY: the library is there and a context is current; the handle is written.
         said(unsafe { sys::cublasLtCreate(&mut handle) })?;
-        Ok(Library { handle, chosen: HashMap::new() })
+        Ok(Library { handle, chosen: KeyMap::default() })
     }
 
-    fn choose(&mut self, choice: Choice) -> std::result::Result<Chosen, String> {
+    /// How a product is computed; nothing where the library knows fewer algorithms.
+    fn choose(&mut self, choice: Choice) -> std::result::Result<Option<Chosen>, String> {
         if let Some(chosen) = self.chosen.get(&choice) {
-            return Ok(*chosen);
+            return Ok(Some(*chosen));
         }
-        let Choice { product, has_bias, aligned, workspace } = choice;
+        let Choice { product, has_bias, aligned, workspace, number } = choice;
         let (data, compute, scale) = match product.dtype {
             DType::F64 => (DataType::CUDA_R_64F, Compute::CUBLAS_COMPUTE_64F, DataType::CUDA_R_64F),
             DType::F16 => (DataType::CUDA_R_16F, Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_R_32F),
@@ -98,7 +101,7 @@ impl Library {
         said(unsafe { sys::cublasLtMatmulDescCreate(&mut desc, compute, scale) })?;
         // The library takes matrices by columns. Our result by rows is its transpose by columns: the right operand comes first, and an operand
         // by rows is already the transpose that is wanted.
-        let Product { rows, cols, depth, batch, left, right, .. } = product;
+        let Product { rows, cols, depth, batch, left, right, lead, .. } = product;
         for (attribute, matrix) in [
             (DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, right),
             (DescAttribute::CUBLASLT_MATMUL_DESC_TRANSB, left),
@@ -158,7 +161,7 @@ impl Library {
             true => (rows, cols),
             false => (cols, rows),
         };
-        let out = Matrix { by_columns: false, lead: cols as i64, batch: (rows * cols) as i64 };
+        let out = Matrix { by_columns: false, lead: lead as i64, batch: (rows * lead) as i64 };
         let (right_layout, left_layout, out_layout) = (
             layout(by(right, depth, cols), right)?,
             layout(by(left, rows, depth), left)?,
@@ -193,8 +196,10 @@ impl Library {
                 )
             })?;
         }
-        let (mut found, mut count) = (std::mem::MaybeUninit::uninit(), 0);
-        // SAFETY: objects that were just made; one result is written where one is found.
+        let asked = i32::try_from(number + 1).map_err(|e| e.to_string())?;
+        let mut found = vec![std::mem::MaybeUninit::uninit(); number + 1];
+        let mut count = 0;
+        // SAFETY: objects that were just made; as many results are written as are found, and there is room for all that are asked for.
         said(unsafe {
             sys::cublasLtMatmulAlgoGetHeuristic(
                 self.handle,
@@ -204,8 +209,8 @@ impl Library {
                 out_layout,
                 out_layout,
                 preference,
-                1,
-                found.as_mut_ptr(),
+                asked,
+                found.as_mut_ptr().cast(),
                 &mut count,
             )
         })?;
@@ -214,8 +219,11 @@ impl Library {
         if count == 0 {
             return Err(format!("cuBLASLt has no algorithm for {product:?}"));
         }
-        // SAFETY: one was found, so it was written.
-        let found: sys::cublasLtMatmulHeuristicResult_t = unsafe { found.assume_init() };
+        if count < asked {
+            return Ok(None);
+        }
+        // SAFETY: as many were found as were asked for, so the last was written.
+        let found: sys::cublasLtMatmulHeuristicResult_t = unsafe { found[number].assume_init() };
         let chosen = Chosen {
             desc,
             right: right_layout,
@@ -224,7 +232,7 @@ impl Library {
             algorithm: found.algo,
         };
         self.chosen.insert(choice, chosen);
-        Ok(chosen)
+        Ok(Some(chosen))
     }
 }
 
@@ -239,13 +247,30 @@ impl Gpu {
     /// # Errors
     /// Where the library is not there, or fails.
     pub fn multiply(&self, product: &Product, at: ProductAddresses) -> Result<()> {
+        let space = if at.workspace.is_some() { product.space() } else { Bytes::ZERO };
+        self.multiply_by(product, at, 0, space).map(|_| ())
+    }
+
+    /// The same by the library's algorithm of that number, in so many bytes of workspace; false where it knows fewer. Programs have
+    /// the first, which depends on nothing but the product and the library: this is for measurements.
+    ///
+    /// # Errors
+    /// Where the library is not there, or fails.
+    pub fn multiply_by(
+        &self,
+        product: &Product,
+        at: ProductAddresses,
+        number: usize,
+        space: Bytes,
+    ) -> Result<bool> {
         let ProductAddresses { left, right, bias, added, out, workspace } = at;
         if product.rows == 0 || product.cols == 0 || product.batch == 0 {
-            return Ok(());
+            return Ok(true);
         }
         if product.depth == 0 {
-            let bytes = product.rows * product.cols * product.batch * product.dtype.size() as u64;
-            return self.fill(out as usize, bytes as usize, 0);
+            let before = (product.rows * product.batch - 1) * product.lead;
+            let bytes = (before + product.cols) * product.dtype.size() as u64;
+            return self.fill(out as usize, bytes as usize, 0).map(|()| true);
         }
         self.enter()?;
         let mut held = self.products.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -254,14 +279,16 @@ impl Gpu {
             empty => empty.insert(Library::new().map_err(|what| self.failed(what))?),
         };
         let workspace = workspace.map(|at| at.next_multiple_of(WORKSPACE_ALIGN));
-        let space = if workspace.is_some() { product.space().as_usize() } else { 0 };
         let choice = Choice {
             product: *product,
             has_bias: bias.is_some(),
             aligned: [left, right, out, added.unwrap_or(out)].map(alignment),
-            workspace: space,
+            workspace: space.as_usize(),
+            number,
         };
-        let chosen = library.choose(choice).map_err(|what| self.failed(what))?;
+        let Some(chosen) = library.choose(choice).map_err(|what| self.failed(what))? else {
+            return Ok(false);
+        };
         if let Some(bias) = bias {
             // SAFETY: the attribute is an address of the device.
             let status = unsafe {
@@ -298,10 +325,10 @@ impl Gpu {
                 chosen.out,
                 &chosen.algorithm,
                 address(workspace.unwrap_or(0)),
-                space,
+                space.as_usize(),
                 self.stream.cast(),
             )
         };
-        said(status).map_err(|what| self.failed(what))
+        said(status).map_err(|what| self.failed(what)).map(|()| true)
     }
 }

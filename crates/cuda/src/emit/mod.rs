@@ -349,6 +349,11 @@ pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
     }
 }
 
+/// Whether the kernel of an op makes rows that may lie apart.
+pub fn makes_rows_apart(op: &OpDef, attrs: &Attrs) -> bool {
+    rows::makes_rows_apart(op, attrs)
+}
+
 /// Workspace of an op that has a kernel.
 pub fn op_scratch(op: &OpDef, call: &Call) -> Bytes {
     FAMILIES.iter().map(|family| (family.scratch)(op, call)).sum()
@@ -413,7 +418,7 @@ impl fmt::Display for KernelKey {
                     Close::Reduce { reduction, .. } => write!(f, " to {reduction:?}"),
                 }
             }
-            KernelKey::Rows(key) => write!(f, "rows {}", key.name()),
+            KernelKey::Rows(key) => key.fmt(f),
             KernelKey::Arg(_) => f.write_str("arg"),
             KernelKey::Attention(key) => key.fmt(f),
             KernelKey::Norm(key) => key.fmt(f),

@@ -283,14 +283,18 @@ int nvrtcCreateProgram(Program** program, const char* text, const char*, int, co
   return 0;
 }
 int nvrtcCompileProgram(Program* program, int, const char* const*) {
-  const std::string compiler = setting("DOUBLE_COMPILER", "c++");
+  const std::string compiler = setting("DOUBLE_COMPILER", "c++"), refused = setting("DOUBLE_REFUSE", "");
+  if (!refused.empty() && program->text.find(refused) != std::string::npos) return 6;
   if (compiler == "none") {
     program->binary = std::string("nothing") + '\0';
     return 0;
   }
   const std::string base = "/tmp/tonnage-double-" + std::to_string(getpid()), source = base + ".cc", made = base + ".so";
   std::ofstream file(source);
-  file << "#include \"formulas/prelude.h\"\n#include \"emulated/threads.h\"\n" << program->text << "\n#pragma GCC visibility push(default)\nextern \"C\" {\n";
+  // Behind the formulas begins what a GPU alone has, or the host in its place.
+  const size_t formulas = std::min(program->text.find("#ifdef __CUDACC_RTC__"), program->text.size());
+  file << "#include \"formulas/prelude.h\"\n#include \"emulated/threads.h\"\n" << program->text.substr(0, formulas)
+       << "\n#include \"emulated/warp.h\"\n" << program->text.substr(formulas) << "\n#pragma GCC visibility push(default)\nextern \"C\" {\n";
   const std::string& text = program->text;
   for (size_t at = 0; (at = text.find("\nTN_KERNEL(", at)) != std::string::npos; at++) {
     const size_t first = at + 11, last = text.find(')', first);

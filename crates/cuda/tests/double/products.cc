@@ -1,15 +1,46 @@
-// A double of cuBLASLt for products of f32, as `driver.cc` is one of the driver: attributes that nobody asks for here are passed over.
+// A double of cuBLASLt for products of f32 and bf16, as `driver.cc` is one of the driver: attributes that nobody asks for here are passed over.
+// With DOUBLE_PRODUCTS in the environment it writes down what it was asked for, there.
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <vector>
 
 namespace {
 
-struct Desc { int32_t transposed[2] = {0, 0}; int32_t epilogue = 1; const float* bias = nullptr; };
-struct Matrix { uint64_t rows, cols; int64_t lead; int32_t count = 1; int64_t step = 0; };
+enum { BF16 = 14 };
 
-const float* at(const Matrix* m, const float* from, long batch, bool transposed, uint64_t row, uint64_t col) {
-  if (transposed) return at(m, from, batch, false, col, row);
-  return from + batch * m->step + (int64_t)row + (int64_t)col * m->lead;
+struct Desc { int32_t transposed[2] = {0, 0}; int32_t epilogue = 1; const void* bias = nullptr; };
+struct Matrix { int type; uint64_t rows, cols; int64_t lead; int32_t count = 1; int64_t step = 0; };
+
+// A bf16 is the upper half of a float.
+float read(int type, const void* from, int64_t i) {
+  if (type != BF16) return ((const float*)from)[i];
+  const uint32_t bits = (uint32_t)((const uint16_t*)from)[i] << 16;
+  float x;
+  memcpy(&x, &bits, 4);
+  return x;
+}
+
+void write(int type, void* to, int64_t i, float x) {
+  if (type != BF16) {
+    ((float*)to)[i] = x;
+    return;
+  }
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  ((uint16_t*)to)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+// The numbers of an operand, sums side by side.
+std::vector<float> numbers(const Matrix* m, const void* from, long batch, bool by_rows, uint64_t lines, uint64_t depth) {
+  std::vector<float> all(lines * depth);
+  for (uint64_t line = 0; line < lines; line++)
+    for (uint64_t k = 0; k < depth; k++) {
+      const uint64_t row = by_rows ? line : k, col = by_rows ? k : line;
+      all[line * depth + k] = read(m->type, from, batch * m->step + (int64_t)row + (int64_t)col * m->lead);
+    }
+  return all;
 }
 
 }  // namespace
@@ -24,8 +55,8 @@ int cublasLtMatmulDescSetAttribute(Desc* desc, int which, const void* value, siz
   if (which == 8) memcpy(&desc->bias, value, 8);
   return 0;
 }
-int cublasLtMatrixLayoutCreate(Matrix** made, int, uint64_t rows, uint64_t cols, int64_t lead) {
-  *made = new Matrix{rows, cols, lead};
+int cublasLtMatrixLayoutCreate(Matrix** made, int type, uint64_t rows, uint64_t cols, int64_t lead) {
+  *made = new Matrix{type, rows, cols, lead};
   return 0;
 }
 int cublasLtMatrixLayoutSetAttribute(Matrix* matrix, int which, const void* value, size_t) {
@@ -37,19 +68,27 @@ int cublasLtMatmulPreferenceCreate(void** made) { *made = new char; return 0; }
 int cublasLtMatmulPreferenceSetAttribute(void*, int, const void*, size_t) { return 0; }
 int cublasLtMatmulPreferenceDestroy(void*) { return 0; }
 int cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void*, int, void*, int* count) { *count = 1; return 0; }
-int cublasLtMatmul(void*, Desc* desc, const float* alpha, const float* a, const Matrix* la, const float* b, const Matrix* lb, const float* beta,
-                   const float* c, const Matrix*, float* d, const Matrix* ld, const void*, void*, size_t, void*) {
+int cublasLtMatmul(void*, Desc* desc, const float* alpha, const void* a, const Matrix* la, const void* b, const Matrix* lb, const float* beta,
+                   const void* c, const Matrix*, void* d, const Matrix* ld, const void*, void*, size_t, void*) {
   const bool ta = desc->transposed[0], tb = desc->transposed[1];
   const uint64_t depth = ta ? la->rows : la->cols;
-  for (long batch = 0; batch < ld->count; batch++)
+  if (const char* to = getenv("DOUBLE_PRODUCTS"))
+    if (FILE* file = fopen(to, "a")) {
+      fprintf(file, "%ld x %ld x %ld, leads %ld %ld %ld, share %g\n", (long)ld->cols, (long)ld->rows, (long)depth, (long)lb->lead, (long)la->lead,
+              (long)ld->lead, *beta);
+      fclose(file);
+    }
+  for (long batch = 0; batch < ld->count; batch++) {
+    const auto left = numbers(la, a, batch, !ta, ld->rows, depth), right = numbers(lb, b, batch, tb, ld->cols, depth);
     for (uint64_t col = 0; col < ld->cols; col++)
       for (uint64_t row = 0; row < ld->rows; row++) {
         float sum = 0;
-        for (uint64_t k = 0; k < depth; k++) sum += *at(la, a, batch, ta, row, k) * *at(lb, b, batch, tb, k, col);
-        const float bias = desc->epilogue == 4 ? desc->bias[row] : 0;
+        for (uint64_t k = 0; k < depth; k++) sum += left[row * depth + k] * right[col * depth + k];
+        const float bias = desc->epilogue == 4 ? read(ld->type, desc->bias, (int64_t)row) : 0;
         const int64_t at = batch * ld->step + (int64_t)row + (int64_t)col * ld->lead;
-        d[at] = *alpha * sum + (*beta == 0 ? 0 : *beta * c[at]) + bias;
+        write(ld->type, d, at, *alpha * sum + (*beta == 0 ? 0 : *beta * read(ld->type, c, at)) + bias);
       }
+  }
   return 0;
 }
 

@@ -15,7 +15,7 @@ use tonnage_cuda::emit::{self, Launch, Operand};
 use tonnage_ops::TABLE;
 
 use crate::draw::{Buffer, Random};
-use crate::{Trial, attention, rows};
+use crate::{Trial, assertion, attention, rows};
 
 /// A load of a case.
 enum Load {
@@ -203,6 +203,7 @@ pub fn cases() -> Vec<Box<dyn Trial>> {
     generators(&mut programs, &mut random);
     let mut all: Vec<Box<dyn Trial>> = Vec::new();
     all.extend(programs.into_iter().map(|case| Box::new(case) as Box<dyn Trial>));
+    assertion::cases(&mut all);
     rows::cases(&mut all, &mut random);
     attention::cases(&mut all, &mut random);
     all

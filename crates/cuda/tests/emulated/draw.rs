@@ -7,9 +7,12 @@ use tonnage_core::{DType, philox};
 pub struct Buffer(Vec<u64>, usize);
 
 impl Buffer {
+    /// What it is filled with.
+    pub const UNTOUCHED: u8 = 0x5a;
+
     pub fn new(len: usize) -> Buffer {
         // A cache line more, to start at one.
-        Buffer(vec![0x5a5a_5a5a_5a5a_5a5a; len.div_ceil(8) + 16], len)
+        Buffer(vec![u64::from_ne_bytes([Buffer::UNTOUCHED; 8]); len.div_ceil(8) + 16], len)
     }
     pub fn start(&self) -> usize {
         let address = self.0.as_ptr().addr();

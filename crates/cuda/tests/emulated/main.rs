@@ -8,6 +8,7 @@
     reason = "helpers of tests stand outside of test functions, and call what was compiled"
 )]
 
+mod assertion;
 mod attention;
 mod cases;
 mod compile;

@@ -32,10 +32,11 @@ fn hashes(keys: &[KernelKey]) -> BTreeMap<String, u64> {
     texts.into_iter().map(|(name, texts)| (name, whole(texts))).collect()
 }
 
-/// Prints what has changed since the record; with `TONNAGE_RECORD` in the environment it is written anew.
+/// Prints what has changed since the record. It is written anew where `TONNAGE_RECORD` says: a file, since the machine that has the GPU
+/// may have no sources.
 pub fn compare(keys: &[KernelKey]) {
     let now = hashes(keys);
-    if std::env::var_os("TONNAGE_RECORD").is_some() {
+    if let Some(to) = std::env::var_os("TONNAGE_RECORD") {
         let gpus = driver::list().unwrap_or_default();
         let gpu = gpus.first().expect("a GPU that the kernels were run on");
         let (major, minor) = gpu.driver;
@@ -46,7 +47,7 @@ pub fn compare(keys: &[KernelKey]) {
         for (name, hash) in &now {
             let _ = writeln!(text, "{hash:016x} {name}");
         }
-        std::fs::write(path(), text).unwrap();
+        std::fs::write(to, text).unwrap();
         return;
     }
     let record = std::fs::read_to_string(path()).unwrap_or_default();

@@ -1,18 +1,15 @@
 //! Ops that go through rows, or read and put them where indices say: every one that has a kernel, over its own samples and over rows of all
 //! lengths, in all layouts, in place; and with an index out of range.
 
-use std::sync::Arc;
-
 use tonnage_core::lent::{Data, In, Out};
 use tonnage_core::row::{Call, Lower, Mem, OpDef, Sample};
-use tonnage_core::{Attrs, DType, ErrorKind, HostCall, Layout, Scalar, Shape, TensorType};
+use tonnage_core::{Attrs, DType, ErrorKind, Layout, Scalar, Shape, TensorType};
 use tonnage_cpu::kernel::Kernel;
 use tonnage_cpu::kernel_of;
 use tonnage_cpu::workers::Alone;
 use tonnage_cuda::driver::Status;
 use tonnage_cuda::emit::{self, Launch, OpCall, Operand};
 use tonnage_ops::TABLE;
-use tonnage_ops::host::assertion::ASSERTION;
 use tonnage_ops::index::rows::axis;
 
 use crate::Trial;
@@ -42,6 +39,8 @@ struct How {
     in_place: bool,
     /// One index is out of range.
     bad: bool,
+    /// From a row to the next, of inputs and of what is made in rows as long as those of the first; 0 where they follow each other closely.
+    row_step: usize,
 }
 
 impl RowCase {
@@ -50,7 +49,7 @@ impl RowCase {
         attrs: &Attrs,
         types: &[TensorType],
         random: &mut Random,
-        How { views, in_place, bad }: How,
+        How { views, in_place, bad, row_step }: How,
     ) -> Option<RowCase> {
         let call = Call { op: op.name, inputs: types, attrs, regions: &[] };
         let made = (op.infer)(&call).ok()?;
@@ -62,6 +61,12 @@ impl RowCase {
             let count: usize = most(ty)?.iter().product();
             expected.push((Buffer::new(count * ty.dtype.size()), ty.dtype));
         }
+        let width = sizes(&types[0])?.last().copied().unwrap_or(0);
+        let lies = |ty: &TensorType| {
+            let sizes = sizes(ty)?;
+            let step = if sizes.last() == Some(&width) { row_step.max(width) } else { 0 };
+            Some(Layout::rows_apart(sizes.clone(), step.max(sizes.last().copied().unwrap_or(0))))
+        };
         let (mut inputs, mut wrong_one) = (Vec::new(), None);
         for (i, ty) in types.iter().enumerate() {
             let sizes = sizes(ty)?;
@@ -78,6 +83,12 @@ impl RowCase {
             }
             let (mut buffer, layout) = match views {
                 true => random.view(ty.dtype, &sizes),
+                false if row_step > 0 => {
+                    let layout = lies(ty)?;
+                    let mut buffer = Buffer::new(layout.end() * ty.dtype.size());
+                    random.fill(ty.dtype, buffer.bytes_mut());
+                    (buffer, layout)
+                }
                 false => random.tensor(ty.dtype, &sizes),
             };
             random.floats = floats;
@@ -106,14 +117,23 @@ impl RowCase {
             }
             inputs.push((Some(buffer), layout, ty.dtype));
         }
-        let mut outputs: Vec<(u64, Buffer)> = expected
-            .iter()
-            .map(|(from, _)| {
-                let mut buffer = Buffer::new(from.bytes().len());
-                buffer.bytes_mut().copy_from_slice(from.bytes());
-                (0, buffer)
-            })
-            .collect();
+        let apart = row_step > 0 && emit::makes_rows_apart(op, attrs);
+        let mut outputs: Vec<(u64, Buffer)> = Vec::new();
+        for (ty, (from, _)) in made.iter().zip(&expected) {
+            let apart = apart && outputs.is_empty();
+            let mut buffer = match apart {
+                true => Buffer::new(lies(ty)?.end() * ty.dtype.size()),
+                false => Buffer::new(from.bytes().len()),
+            };
+            let (row, step) = match apart {
+                true => (width * ty.dtype.size(), row_step * ty.dtype.size()),
+                false => (from.bytes().len().max(1), from.bytes().len().max(1)),
+            };
+            for (to, from) in buffer.bytes_mut().chunks_mut(step).zip(from.bytes().chunks(row)) {
+                to[..row.min(from.len())].copy_from_slice(from);
+            }
+            outputs.push((0, buffer));
+        }
         outputs.iter_mut().for_each(|(address, buffer)| *address = buffer.address());
         let kernel = kernel_of(op)?;
         let mut scratch = Buffer::new(kernel.workspace(&call, &[], 1).as_usize());
@@ -155,8 +175,27 @@ impl RowCase {
             let mut buffer = Buffer::new(bytes);
             (buffer.address(), buffer)
         });
-        let lies = made.iter().map(|ty| most(ty).map(Layout::contiguous)).collect::<Option<_>>()?;
+        let mut lies: Vec<Layout> =
+            made.iter().map(|ty| most(ty).map(Layout::contiguous)).collect::<Option<_>>()?;
+        if apart {
+            lies[0] = Layout::rows_apart(lies[0].sizes.clone(), row_step);
+        }
         Some(RowCase { op, attrs: attrs.clone(), inputs, expected, lies, outputs, scratch, bad })
+    }
+}
+
+impl RowCase {
+    /// Rows that lie apart, without what is between them, where nothing was written.
+    fn closely(&self, made: &Buffer, step: usize, size: usize) -> Result<Vec<u8>, String> {
+        let row = self.lies[0].sizes.last().map_or(0, |width| width * size);
+        let mut close = Vec::new();
+        for (i, bytes) in made.bytes().chunks(step).enumerate() {
+            close.extend_from_slice(&bytes[..row]);
+            if bytes[row..].iter().any(|byte| *byte != Buffer::UNTOUCHED) {
+                return Err(format!("{}: something is written behind row {i}", self.op.name));
+            }
+        }
+        Ok(close)
     }
 }
 
@@ -204,14 +243,19 @@ impl Trial for RowCase {
         if self.bad.is_some() && !matches!(self.op.mem, Mem::Update(_)) {
             return Ok(());
         }
-        for ((expected, dtype), (_, made)) in self.expected.iter().zip(&self.outputs) {
+        for (k, ((expected, dtype), (_, made))) in
+            self.expected.iter().zip(&self.outputs).enumerate()
+        {
+            let made = match self.lies[k].row_step() {
+                Some(step) => self.closely(made, step * dtype.size(), dtype.size())?,
+                None => made.bytes().to_vec(),
+            };
             // Sums of products that cancel are as exact as the largest of them.
             let size = match self.op.name.contains("attention") {
                 true => largest(*dtype, expected.bytes()),
                 false => 1.0,
             };
-            let pairs =
-                expected.bytes().chunks(dtype.size()).zip(made.bytes().chunks(dtype.size()));
+            let pairs = expected.bytes().chunks(dtype.size()).zip(made.chunks(dtype.size()));
             for (i, (a, b)) in pairs.enumerate() {
                 // What is drawn has the CPU's bits.
                 let loose = (!self.op.name.starts_with("random")).then_some(SUMS);
@@ -317,65 +361,18 @@ fn of_width(attrs: &Attrs, width: usize) -> Attrs {
     }
 }
 
-/// An assertion of one count, in the middle of other numbers.
-struct AssertionCase {
-    numbers: Buffer,
-    wrong: i64,
-}
-
-/// The number of all.
-const ALL: i64 = 1000;
-
-impl AssertionCase {
-    fn new(wrong: i64) -> AssertionCase {
-        let mut numbers = Buffer::new(4 * size_of::<i64>());
-        for (to, number) in numbers.bytes_mut().chunks_mut(size_of::<i64>()).zip([7, wrong, ALL, 7])
-        {
-            to.copy_from_slice(&number.to_le_bytes());
-        }
-        AssertionCase { numbers, wrong }
+/// A type with rows of another width, where they are as wide as those of the first, and of another float.
+fn widened(ty: &TensorType, first: &TensorType, width: usize, float: DType) -> TensorType {
+    let mut dims: Vec<_> = ty.shape.iter().cloned().collect();
+    if let Some(last) = dims.last_mut().filter(|last| Some(&**last) == first.shape.last()) {
+        *last = width.into();
     }
-}
-
-impl Trial for AssertionCase {
-    fn launch(&self) -> Option<Launch> {
-        let call = HostCall::assertion("looks", |_, _| ErrorKind::Interrupted.into());
-        let call = Arc::new(call);
-        let attrs = Attrs::Host { call, results: Vec::new() };
-        let address = self.numbers.bytes().as_ptr().expose_provenance() as u64;
-        let lies = [1, 2].map(|offset| Layout { offset, ..Layout::contiguous(&[][..]) });
-        let operands = lies.each_ref().map(|lies| (Operand::Memory(address, lies), DType::I64));
-        let op = &ASSERTION;
-        assert!(emit::has_kernel(op, &attrs, DType::I64, |_| None));
-        let (sizes, lies, outputs, scratch) = (&[][..], &[][..], &[][..], None);
-        let shared = emit::LEAST_SHARED;
-        let call = OpCall {
-            op,
-            attrs: &attrs,
-            operands: &operands,
-            sizes,
-            lies,
-            outputs,
-            scratch,
-            shared,
-        };
-        emit::launch_op(&call).unwrap()
-    }
-
-    fn check(&self, status: &Status) -> Result<(), String> {
-        let said = (status.launch > 0).then_some((status.index, status.position as i64));
-        let wanted = (self.wrong != 0).then_some((self.wrong, ALL));
-        (said == wanted)
-            .then_some(())
-            .ok_or_else(|| format!("an assertion: {said:?}, not {wanted:?}"))
-    }
+    let dtype = if ty.dtype.is_float() { float } else { ty.dtype };
+    TensorType { dtype, shape: dims.into_iter().collect::<Shape>() }
 }
 
 /// All cases.
 pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
-    for wrong in [0, 3, -1, (2 << 31) + 1] {
-        all.push(Box::new(AssertionCase::new(wrong)));
-    }
     for op in TABLE {
         if !matches!(op.lower, Lower::Kernel) {
             continue;
@@ -397,6 +394,11 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
             Mem::Update(input) => input == 0,
             _ => false,
         };
+        let mut add_as = |attrs: &Attrs, types: &[TensorType], how: How| {
+            if let Some(case) = RowCase::new(op, attrs, types, random, how) {
+                all.push(Box::new(case));
+            }
+        };
         let mut add = |attrs: &Attrs, types: &[TensorType], other_ways: bool| {
             let points = (0..types.len()).any(|i| points_into(op, attrs, types, i).is_some());
             let ways = [
@@ -408,9 +410,7 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
             ];
             let ways = ways.into_iter().filter(|(_, is_used)| *is_used);
             for (how, _) in ways.take(if other_ways { usize::MAX } else { 1 }) {
-                if let Some(case) = RowCase::new(op, attrs, types, random, how) {
-                    all.push(Box::new(case));
-                }
+                add_as(attrs, types, how);
             }
         };
         // Of many samples, some lie in other ways: text takes time to compile.
@@ -425,20 +425,9 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
         let first = types(sample);
         for (k, width) in WIDTHS.into_iter().enumerate() {
             // The last axis of every input that has one is the row's.
-            let old = first[0].shape.last().cloned();
-            let anew: Vec<TensorType> = first
-                .iter()
-                .map(|ty| {
-                    let mut dims: Vec<_> = ty.shape.iter().cloned().collect();
-                    if let Some(last) = dims.last_mut().filter(|last| Some(&**last) == old.as_ref())
-                    {
-                        *last = width.into();
-                    }
-                    let float = [DType::F32, DType::BF16, DType::F64][k % 3];
-                    let dtype = if ty.dtype.is_float() { float } else { ty.dtype };
-                    TensorType { dtype, shape: dims.into_iter().collect::<Shape>() }
-                })
-                .collect();
+            let float = [DType::F32, DType::BF16, DType::F64][k % 3];
+            let anew: Vec<TensorType> =
+                first.iter().map(|ty| widened(ty, &first[0], width, float)).collect();
             let attrs = of_width(&sample.attrs, width);
             // In 16 bits attention rounds its weights: `attention` has those.
             let rounds = op.name.contains("attention") && anew[0].dtype.size() == 2;
@@ -466,6 +455,16 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
                 "first_of" => add(&Attrs::None, &[index(DType::I64)], true),
                 _ => {}
             }
+        }
+        // Rows that begin where a whole access may, and do not end there.
+        let in_rows =
+            op.name.starts_with("cross_entropy") || emit::makes_rows_apart(op, &sample.attrs);
+        let odd = [(DType::BF16, 129), (DType::BF16, 20_001), (DType::F32, 1027), (DType::F64, 5)];
+        for (float, width) in odd.into_iter().filter(|_| in_rows) {
+            let anew: Vec<TensorType> =
+                first.iter().map(|ty| widened(ty, &first[0], width, float)).collect();
+            let row_step = width.next_multiple_of(16) + 16;
+            add_as(&sample.attrs, &anew, How { row_step, ..How::default() });
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The results of a node: over the bytes of an input where its row allows and nobody else reads them, in
 //! buffers of their own otherwise.
 
+use tonnage_core::Bytes;
 use tonnage_core::error::Result as Planned;
 use tonnage_core::graph::{Graph, Node};
 use tonnage_core::layout::Layout;
@@ -19,20 +20,31 @@ impl Planner<'_> {
                 self.alias(first, node.inputs[input])?;
                 StepMemory::Updates
             }
-            Mem::Reuse(candidates) => match self.reusable(node, candidates) {
-                Some(input) => {
-                    let placed = self.place(node.inputs[input])?.clone();
-                    let layout = Layout::contiguous(most(self.graph.ty(first), node.op.name)?);
-                    self.put(first, Placed { layout, ..placed });
-                    StepMemory::InPlace(input)
+            Mem::Reuse(candidates) => {
+                let closely = Layout::contiguous(most(self.graph.ty(first), node.op.name)?);
+                let apart = self.rows_apart(node)?;
+                // Bytes that are there come first, however rows lie in them.
+                let mut found = None;
+                for lies in apart.iter().chain([&closely]) {
+                    found = found.or_else(|| Some((self.reusable(node, candidates, lies)?, lies)));
                 }
-                None => {
-                    self.fresh(node, first)?;
-                    StepMemory::Allocates
+                match found {
+                    Some((input, layout)) => {
+                        let placed = self.place(node.inputs[input])?.clone();
+                        self.put(first, Placed { layout: layout.clone(), ..placed });
+                        StepMemory::InPlace(input)
+                    }
+                    None => {
+                        self.own_buffer(node, first, apart.unwrap_or(closely))?;
+                        StepMemory::Allocates
+                    }
                 }
-            },
+            }
             _ => {
-                self.fresh(node, first)?;
+                match self.rows_apart(node)? {
+                    Some(apart) => self.own_buffer(node, first, apart).map(|_| ())?,
+                    None => self.fresh(node, first)?,
+                }
                 StepMemory::Allocates
             }
         };
@@ -52,15 +64,17 @@ impl Planner<'_> {
 
     /// Whether the bytes of an input of the node at hand can become those of an output of that type.
     pub fn can_take_over(&self, node: &Node, input: usize, output: &TensorType) -> bool {
-        Reuse::new(self).check(node, input, output).is_ok()
+        let Ok(sizes) = most(output, node.op.name) else { return false };
+        Reuse::new(self).check(node, input, output, &Layout::contiguous(sizes)).is_ok()
     }
 
-    /// One of these inputs whose bytes can become those of the node's output: the first, or of several that the call makes the one made
-    /// last, so that a kernel's own result can be finished as it is made.
-    fn reusable(&mut self, node: &Node, candidates: &[usize]) -> Option<usize> {
+    /// One of these inputs whose bytes can become those of the node's output, which is to lie like that: the first, or of several that the
+    /// call makes the one made last, so that a kernel's own result can be finished as it is made.
+    fn reusable(&mut self, node: &Node, candidates: &[usize], lies: &Layout) -> Option<usize> {
+        self.steps.forget_refusals();
         let mut found: Option<(usize, Option<BufferId>)> = None;
         for i in candidates.iter().copied().filter(|i| *i < node.inputs.len()) {
-            match Reuse::new(self).check(node, i, self.graph.ty(node.outputs[0])) {
+            match Reuse::new(self).check(node, i, self.graph.ty(node.outputs[0]), lies) {
                 Ok(()) => {
                     let buffer = self.places.buffer(node.inputs[i]);
                     let is_later = |(_, first): (_, Option<BufferId>)| matches!((first, buffer), (Some(first), Some(buffer)) if buffer.0 > first.0);
@@ -101,20 +115,32 @@ impl<'a> Reuse<'a> {
     }
 
     /// Whether the bytes of an input can become those of an output of that type: it dies here with all
-    /// its views, lies close together, has elements of the same size, and nothing else that the node
+    /// its views, lies as the output is to lie, has elements of the same size, and nothing else that the node
     /// reads lies in the same bytes, unless it is elementwise and reads them in the same order.
-    fn check(&self, node: &Node, input: usize, output: &TensorType) -> Result<(), Refusal> {
+    fn check(
+        &self,
+        node: &Node,
+        input: usize,
+        output: &TensorType,
+        lies: &Layout,
+    ) -> Result<(), Refusal> {
         let id = node.inputs[input];
         let ty = self.graph.ty(id);
         let placed = self.places.find(id).ok_or(Refusal::Recipe)?;
         let key = store(&placed.at).ok_or(Refusal::Recipe)?;
         // A part of a larger value, or one that was cut at a bound, would keep more bytes of the arena than it takes.
         // That is a question of rounded sizes; whether the output fits is not asked, since its shape is the input's.
-        let fits = match (&placed.at, ty.bytes(node.op.name)) {
+        let apart = lies.row_step().is_some();
+        let bytes = match apart {
+            true => Ok(Bytes::of(lies.end() * ty.dtype.size())),
+            false => ty.bytes(node.op.name),
+        };
+        let fits = match (&placed.at, bytes) {
             (At::Buffer(b), Ok(bytes)) => self.buffers.bytes(*b) == bytes.rounded(),
             (_, Ok(_)) => true,
             _ => false,
         };
+        let whole = if apart { placed.layout == *lies } else { self.places.lies_whole(id) };
         let same = ty.shape == output.shape && ty.dtype.size() == output.dtype.size();
         let read_later =
             || self.places.sharing(key).iter().any(|v| self.liveness.is_read_after(*v, self.at));
@@ -131,7 +157,7 @@ impl<'a> Reuse<'a> {
         match () {
             () if !same || !fits => Err(Refusal::OtherSize),
             () if !self.liveness.is_given_up(&placed.at) => Err(Refusal::NotGivenUp),
-            () if !self.places.lies_whole(id) => Err(Refusal::Strided),
+            () if !whole => Err(Refusal::Strided),
             () if read_later() => Err(Refusal::ReadLater),
             () if shared() => Err(Refusal::Shared),
             () => Ok(()),

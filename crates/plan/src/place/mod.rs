@@ -29,6 +29,7 @@ mod in_place;
 mod liveness;
 mod outputs;
 mod places;
+mod rows_apart;
 mod spec;
 mod steps;
 
@@ -248,7 +249,8 @@ impl<'g> Planner<'g> {
 
     /// A buffer of its own for a value.
     pub fn fresh(&mut self, node: &Node, id: ValueId) -> Result<()> {
-        self.own_buffer(node, id)?;
+        let layout = Layout::contiguous(most(self.graph.ty(id), node.op.name)?);
+        self.own_buffer(node, id, layout)?;
         Ok(())
     }
 
@@ -265,16 +267,19 @@ impl<'g> Planner<'g> {
 
     /// A piece of the spill file for a value.
     pub fn fresh_where_spilled(&mut self, node: &Node, id: ValueId) -> Result<()> {
-        let buffer = self.own_buffer(node, id)?;
+        let layout = Layout::contiguous(most(self.graph.ty(id), node.op.name)?);
+        let buffer = self.own_buffer(node, id, layout)?;
         self.buffers.spill(buffer, self.options.target.spill_space());
         Ok(())
     }
 
-    /// Makes a buffer for a value, and puts it there.
-    fn own_buffer(&mut self, node: &Node, id: ValueId) -> Result<BufferId> {
+    /// Makes a buffer for a value that lies in order, but for room between its rows, and puts it there.
+    fn own_buffer(&mut self, node: &Node, id: ValueId, layout: Layout) -> Result<BufferId> {
         let info = self.graph.value(id);
-        let layout = Layout::contiguous(most(&info.ty, node.op.name)?);
-        let elements = info.ty.bytes(node.op.name)?;
+        let elements = match layout.row_step() {
+            Some(_) => Bytes::of(layout.end() * info.ty.dtype.size()),
+            None => info.ty.bytes(node.op.name)?,
+        };
         let step = self.steps.next_step();
         let buffer = self.buffers.add(step, elements, info.kind, node.op.name, node.source);
         self.put(id, Placed { at: At::Buffer(buffer), layout });

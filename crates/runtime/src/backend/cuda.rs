@@ -15,6 +15,7 @@ use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::direct::{self, DirectKernels, DirectKey};
 use tonnage_cuda::driver::{CopyWay, Gpu, HostMemory, Pin, ProductAddresses};
 use tonnage_cuda::emit::{self, OpCall, Operand};
+use tonnage_cuda::parts::parts;
 use tonnage_cuda::product::{self, Product};
 use tonnage_cuda::slots::Slots;
 use tonnage_cuda::target::{self, CudaTarget};
@@ -82,6 +83,7 @@ impl Cuda {
         else {
             return Ok(None);
         };
+        let product = product.with_rows_apart(out.layout.row_step());
         let at = |number: usize, layout: &Layout| {
             (regions.reads[number].address() + layout.offset * out.dtype.size()) as u64
         };
@@ -103,7 +105,9 @@ impl Cuda {
         let (left, right) = (at(*left, &a.layout), at(*right, &b.layout));
         let out = regions.writes[0].address() as u64;
         let at = ProductAddresses { left, right, bias, added, out, workspace };
-        self.gpu.multiply(&product, at)?;
+        for part in parts(&product) {
+            self.gpu.multiply(&part.product, part.addresses(at))?;
+        }
         Ok(Some(IsFinished(finish.is_some())))
     }
 

@@ -100,12 +100,16 @@ impl<'p> Places<'p> {
         self.bytes_at(at).ok_or_else(|| nowhere(id))
     }
 
-    /// The bytes of a value that is made: from where its storage starts, as many as its elements take. An error where the
-    /// storage has fewer.
+    /// The bytes of a value that is made: from where its storage starts, as many as its elements take, with what is between rows that
+    /// lie apart. An error where the storage has fewer.
     pub fn written(&self, id: ValueId, sizes: &[usize]) -> Result<ByteRange> {
         let size = self.ty(id).dtype.size();
-        let whole = self.whole(&self.placed(id)?.at, id)?;
-        whole.part(0, sizes.iter().product::<usize>() * size, size)
+        let Placed { at, layout } = self.placed(id)?;
+        let elements = match layout.row_step() {
+            Some(_) => layout.end(),
+            None => sizes.iter().product(),
+        };
+        self.whole(at, id)?.part(0, elements * size, size)
     }
 
     /// The same for one that lies as planned.

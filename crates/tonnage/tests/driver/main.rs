@@ -39,7 +39,7 @@ impl Doubles {
         std::fs::create_dir_all(&folder).unwrap();
         let compile = |source: &str, to: &str| {
             let mut command = Command::new("c++");
-            command.args(["-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-o"]);
+            command.args(["-std=c++17", "-O2", "-w", "-fPIC", "-shared", "-o"]);
             command.arg(folder.join(to)).arg(sources().join("double").join(source)).arg("-ldl");
             command.status().is_ok_and(|status| status.success())
         };
@@ -200,6 +200,92 @@ fn what_leaves_a_device_under_a_limit_waits_in_host_memory_that_is_pinned() {
     assert!(said.contains("20.00 MiB away, the same: true"), "{said}");
     let calls = std::fs::read_to_string(log).unwrap();
     assert!(calls.contains("cuMemHostRegister_v2 "), "{calls}");
+}
+
+#[test]
+fn a_product_of_odd_lengths_is_one_of_whole_accesses_and_a_rest() {
+    let Some(doubles) = Doubles::new("odd") else { return };
+    let log = doubles.folder.join("products");
+    let said = doubles.run("odd", &[("DOUBLE_PRODUCTS", log.to_str().unwrap())]);
+    assert_eq!(said.matches("near: true").count(), 3, "{said}");
+    let products = std::fs::read_to_string(log).unwrap();
+    // Logits, the gradient of what goes in, whose short sum comes first, and that of the table's transpose.
+    let wanted = [
+        "512 x 1024 x 1024, leads 1024 1024 1032, share 0",
+        "512 x 1 x 1024, leads 1024 1024 1032, share 0",
+        "512 x 1024 x 1, leads 1032 1024 1024, share 0",
+        "512 x 1024 x 1024, leads 1032 1024 1024, share 1",
+        "1024 x 1024 x 512, leads 1024 1032 1032, share 0",
+        "1024 x 1 x 512, leads 1024 1032 1032, share 0",
+    ];
+    let mut made: Vec<&str> = products.lines().collect();
+    let place = |line: &str| made.iter().position(|made| *made == line);
+    assert!(place(wanted[2]) < place(wanted[3]), "{products}");
+    made.sort_unstable();
+    let mut wanted = wanted.to_vec();
+    wanted.sort_unstable();
+    assert_eq!(made, wanted);
+}
+
+#[test]
+fn a_kernel_that_cannot_be_compiled_and_products_without_their_library_are_errors_of_what_asked() {
+    let Some(doubles) = Doubles::new("unmade") else { return };
+    let said = doubles.run("unmade", &[("DOUBLE_REFUSE", "const C LOWEST")]);
+    assert!(said.contains("softmax: cuda:0 failed: NVRTC"), "{said}");
+    assert_eq!(said.matches("went on: 2 2 2").count(), 2, "{said}");
+    std::fs::remove_file(doubles.folder.join("libcublasLt.so")).unwrap();
+    let nowhere =
+        [("CUDA_HOME", "/nowhere"), ("CUDA_PATH", "/nowhere"), ("VIRTUAL_ENV", "/nowhere")];
+    let said = doubles.run("unmade", &nowhere);
+    assert!(said.contains("cuBLASLt, which multiplies matrices, was not found"), "{said}");
+    assert_eq!(said.matches("went on: 2 2 2").count(), 2, "{said}");
+}
+
+#[test]
+fn a_call_that_has_no_room_changes_no_variable_and_the_device_goes_on() {
+    let Some(doubles) = Doubles::new("no-room") else { return };
+    let said = doubles.run("no room", &[("DOUBLE_MEMORY", "67108864")]);
+    assert!(said.contains("refused: ") && said.contains("64.00 MiB"), "{said}");
+    assert!(said.contains("before: 1 1 1\nafter: 2 2 2\n"), "{said}");
+}
+
+#[test]
+fn processes_share_kernels_on_disk_and_a_damaged_file_is_compiled_anew() {
+    let Some(doubles) = Doubles::new("kernels") else { return };
+    let begin = |settings: &[(&str, &str)]| {
+        doubles.command("compute", settings).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    // Two that find nothing, at once.
+    for child in [begin(&[]), begin(&[])] {
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(said.contains("computed: 3 5 7"), "{said}");
+    }
+    // All is there now: nothing is compiled.
+    let never = [("DOUBLE_COMPILER", "/nowhere/compiler")];
+    assert!(doubles.run("compute", &never).contains("computed: 3 5 7"));
+    let kernels = doubles.folder.join("cache/tonnage/kernels");
+    let files = || std::fs::read_dir(&kernels).unwrap().map(|entry| entry.unwrap().path());
+    assert!(files().count() > 0 && files().all(|path| path.extension().unwrap() == "cubin"));
+    for path in files() {
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let said = doubles.run("compute", &never);
+    assert!(said.contains("refused: ") && said.contains("NVRTC"), "{said}");
+    assert!(doubles.run("compute", &[]).contains("computed: 3 5 7"));
+    assert!(doubles.run("compute", &never).contains("computed: 3 5 7"));
+}
+
+#[test]
+fn a_kernel_that_fails_in_a_call_that_spills_ends_the_call_and_leaves_no_memory_pinned_or_held() {
+    let Some(doubles) = Doubles::new("fails-late") else { return };
+    let said = doubles.run("fails late", &[("DOUBLE_FAIL", "60")]);
+    assert!(said.contains("nothing runs on it in this process any more"), "{said}");
+    assert!(said.contains("held by the host as before: true"), "{said}");
+    assert!(said.contains("on the host: 3 3 3"), "{said}");
 }
 
 #[test]

@@ -19,6 +19,11 @@ pub fn run(task: &str, folder: &Path) -> Result<()> {
         "evict" => evict(),
         "rows" => rows(),
         "fails" => fails(folder),
+        "fails late" => fails_late(),
+        "odd" => odd(),
+        "unmade" => unmade(),
+        "no room" => no_room(),
+        "compute" => compute(),
         "train" => train(folder, 0, 1000),
         "go on" => go_on(folder),
         "timeline" => timeline(),
@@ -135,6 +140,93 @@ fn same_on_both(
     let joined = plan.steps.iter().any(|step| step.epilogue.is_some());
     println!("joined: {joined}, the same: {}", got == expected);
     assert_eq!(on_device.last_run().unwrap().measured.used, plan.peak());
+    Ok(())
+}
+
+/// The head of a model of 1,025 words, in bf16: its loss and gradients beside those of the CPU.
+fn odd() -> Result<()> {
+    const WORDS: i64 = 1025;
+    let counted = |rows: i64, width: i64, by: i64| -> Result<Tensor> {
+        let numbers = (0..rows * width).map(|i| ((i * by % 7 - 3) as f32) / 64.0);
+        tensor(numbers.collect::<Vec<_>>())?.reshape([rows, width])?.cast(DType::BF16)
+    };
+    let labels = tensor((0..512).map(|i| i * 37 % WORDS).collect::<Vec<i64>>())?;
+    let head = || {
+        function(|(x, table, labels): (Tensor, Tensor, Tensor)| -> Result<[Tensor; 3]> {
+            let mut tape = GradientTape::new();
+            tape.watch([&x, &table]);
+            let logits = x.matmul(&table.transpose(&[1, 0])?)?;
+            let loss = logits.sparse_cross_entropy(&labels)?.sum_all()?;
+            let [dx, dtable] = tape.gradient(&loss, [&x, &table])?;
+            Ok([loss, dx.tensor()?, (dtable.tensor()? * 0.5)?])
+        })
+    };
+    let (x, table) = (counted(512, 1024, 5)?, counted(WORDS, 1024, 3)?);
+    let here = head().call((x.clone(), table.clone(), labels.clone()))?;
+    let there = head();
+    let given = (x.to("cuda:0")?, table.to("cuda:0")?, labels.to("cuda:0")?);
+    let plan = there.plan(&given)?;
+    let made = there.call(given)?;
+    assert_eq!(there.last_run().unwrap().measured.used, plan.peak());
+    for (here, there) in here.iter().zip(&made) {
+        let numbers = |t: &Tensor| t.cast(DType::F32)?.to_vec::<f32>();
+        let (here, there) = (numbers(here)?, numbers(there)?);
+        let most = here.iter().fold(0f32, |most, x| most.max(x.abs()));
+        let off = here.iter().zip(&there).fold(0f32, |most, (a, b)| most.max((a - b).abs()));
+        println!("near: {}, {off} of {most}", off <= most / 64.0);
+    }
+    Ok(())
+}
+
+/// What the compiler refuses, or the library is missing for; what runs before runs after.
+fn unmade() -> Result<()> {
+    let x = ones([3])?.to("cuda:0")?;
+    println!("went on: {}", numbers(&(&x + &x)?)?);
+    let softmax = x.softmax(0).and_then(|y| numbers(&y));
+    println!("softmax: {}", softmax.unwrap_or_else(|e| e.to_string()));
+    let a = ones([2, 2])?.to("cuda:0")?;
+    let product = a.matmul(&a).and_then(|y| numbers(&y));
+    println!("product: {}", product.unwrap_or_else(|e| e.to_string()));
+    println!("went on: {}", numbers(&(&x + &x)?)?);
+    Ok(())
+}
+
+/// A call that takes more than there is.
+fn no_room() -> Result<()> {
+    let _scope = device::scope("cuda:0")?;
+    let v = Variable::new("v", ones([3])?)?;
+    let step = |n: i64| {
+        let v = v.clone();
+        function(move |x: Tensor| -> Result<Tensor> {
+            v.assign_add(&x)?;
+            let wide = (&x.sum_all()? + &range(0, n, 1)?.cast(DType::F32)?)?;
+            wide.cumsum(0)?.sum_all()
+        })
+    };
+    println!("refused: {}", step(32 << 20).call(ones([3])?).unwrap_err());
+    println!("before: {}", numbers(&v.read()?)?);
+    step(8).call(ones([3])?)?;
+    println!("after: {}", numbers(&v.read()?)?);
+    Ok(())
+}
+
+fn compute() -> Result<()> {
+    let x = tensor([1.0f32, 2.0, 3.0])?.to("cuda:0")?;
+    let step = function(|x: Tensor| (x * 2.0)? + 1.0);
+    match step.call(x) {
+        Ok(made) => println!("computed: {}", numbers(&made)?),
+        Err(error) => println!("refused: {error}"),
+    }
+    Ok(())
+}
+
+/// A launch that fails while values wait in host memory.
+fn fails_late() -> Result<()> {
+    let here = ones([3])?;
+    let before = memory::info("cpu:0")?.in_use;
+    println!("lost: {}", spill().unwrap_err());
+    println!("held by the host as before: {}", memory::info("cpu:0")?.in_use == before);
+    println!("on the host: {}", numbers(&(&(&here + &here)? + &here)?)?);
     Ok(())
 }
 

@@ -14,6 +14,7 @@ mod limits;
 mod longer_storage;
 mod ranges;
 mod recipes;
+mod rows_apart;
 mod seeing;
 mod segments;
 mod segments_of_heads;

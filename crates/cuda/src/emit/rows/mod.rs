@@ -1,14 +1,17 @@
 //! Kernels of row programs: threads share a row, hold it in registers where it is short enough, and meet in trees between passes.
 //!
-//! `program` says what is computed, this file how it is shared among threads, and its text; `held` where rows wait between passes, `powers`
-//! sums of powers of e, `columns` sums over rows.
+//! `program` says what is computed, this file how it is shared among threads, and its text; `held` where rows wait between passes, `passes`
+//! how each goes through a row, `powers` sums of powers of e, `columns` sums over rows.
+//!
+//! Decision: `docs/decisions/rows-apart.md`.
 
 mod columns;
 mod held;
+mod passes;
 mod powers;
 mod program;
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use smallvec::SmallVec;
 use tonnage_core::error::Result;
@@ -17,8 +20,8 @@ use tonnage_core::row::{Call, OpDef};
 use tonnage_core::{Attrs, Bytes, DType};
 use tonnage_ops::TABLE;
 
-use super::axes::{Axes, contiguous};
-use super::operand::{load, stored};
+use super::axes::Axes;
+use super::operand::load;
 use super::{Demand, KernelKey, Launch, OpCall, Operand, bad, blocks, c_type};
 use columns::Parts;
 use held::{Holding, sharing};
@@ -48,14 +51,19 @@ pub struct RowKey {
     holding: Holding,
     /// Threads side by side along rows that are summed up; none where there are no such sums.
     across: u8,
+    /// Whether the last access of a row is not whole: all begin where an access may.
+    ragged: bool,
+    /// Whether the rows that are made lie apart.
+    apart: bool,
     /// Whether positions take 64 bits.
     wide: bool,
 }
 
-impl RowKey {
-    /// The op.
-    pub fn name(&self) -> &'static str {
-        TABLE.iter().find(|op| op.id == self.op).map_or("?", |op| op.name)
+impl fmt::Display for RowKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = TABLE.iter().find(|op| op.id == self.op).map_or("?", |op| op.name);
+        let ragged = if self.ragged { " ragged" } else { "" };
+        write!(f, "rows {name}{ragged}")
     }
 }
 
@@ -73,17 +81,34 @@ pub fn has(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
     dtype.is_float() && program::program(op, attrs).is_some()
 }
 
+/// Whether an op makes rows that may lie apart.
+pub fn makes_rows_apart(op: &OpDef, attrs: &Attrs) -> bool {
+    program::program(op, attrs).is_some_and(|program| may_lie_apart(&program))
+}
+
+fn may_lie_apart(program: &RowProgram) -> bool {
+    program.columns.is_empty() && stores(program)
+}
+
+fn stores(program: &RowProgram) -> bool {
+    program.passes.iter().any(|pass| matches!(pass, Pass::Store(_)))
+}
+
 /// The launch of an op over rows of its first input; nothing where there is nothing to do.
 ///
 /// # Errors
 /// Where it has no row program.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
-    let OpCall { op, attrs, operands, sizes, outputs, .. } = *call;
+    let OpCall { op, attrs, operands, sizes, outputs, lies, .. } = *call;
+    let row_step = lies.first().and_then(Layout::row_step);
     let program = program::program(op, attrs).ok_or_else(|| bad("an op without a row program"))?;
     let (Some((width, outer)), Some((_, dtype))) = (sizes.split_last(), operands.first()) else {
         return Err(bad("rows without an axis"));
     };
     let rows: u64 = outer.iter().map(|n| *n as u64).product();
+    if row_step.is_some() && !may_lie_apart(&program) {
+        return Err(bad("rows apart of an op that makes none"));
+    }
     // Sums over no rows are zeros.
     let nothing = rows == 0 && program.columns.is_empty();
     if nothing || *width == 0 && !has_results(&program) {
@@ -99,7 +124,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
                 (start, step, before)
             }
             Operand::Output(output) => {
-                let mut all = contiguous(sizes);
+                let own = Layout::rows_apart(sizes, row_step.unwrap_or(*width));
+                let mut all: SmallVec<[i64; 4]> = own.strides.iter().map(|s| *s as i64).collect();
                 let step = all.pop().unwrap_or(1);
                 (outputs.get(*output).copied().unwrap_or(0), step, all)
             }
@@ -115,17 +141,33 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let half = u64::from(u32::MAX >> 1);
     let wide = rows > half || *width as u64 > half / 2;
     // Along rows that are side by side in every operand that is read so.
-    let mut vector = ACCESS / dtype.size();
+    let full = ACCESS / dtype.size();
     let fits = |vector: usize, i: usize| {
         steps[i] == 1
             && addresses[i].is_multiple_of((vector * operands[i].1.size()).min(ACCESS) as u64)
             && axes.strides[i].iter().all(|step| step.unsigned_abs().is_multiple_of(vector as u64))
     };
-    while vector > 1 && !width.is_multiple_of(vector) {
+    let lies_at_multiples = |vector: usize| {
+        let is_aligned = |address: &u64| address.is_multiple_of((vector * dtype.size()) as u64);
+        outputs.iter().all(is_aligned) && row_step.is_none_or(|step| step.is_multiple_of(vector))
+    };
+    // Rows that begin where a whole access may are read in whole ones, the last with what lies behind the row: that is in the same aligned
+    // piece, and blocks of memory end at the end of one. It is not computed with, and not written.
+    let begin_whole = |i: usize| {
+        let piece = (full * operands[i].1.size()) as u64;
+        !program.operands[i].is_row() || fits(full, i) && addresses[i].is_multiple_of(piece)
+    };
+    let ragged = *width > full
+        && !width.is_multiple_of(full)
+        && program.columns.is_empty()
+        && (row_step.is_some() || !stores(&program))
+        && (0..program.operands.len()).all(begin_whole)
+        && lies_at_multiples(full);
+    let mut vector = full;
+    while vector > 1 && !width.is_multiple_of(vector) && !ragged {
         vector /= 2;
     }
-    let is_aligned = |address: &u64| address.is_multiple_of((vector * dtype.size()) as u64);
-    if !outputs.iter().all(is_aligned) {
+    if !lies_at_multiples(vector) {
         vector = 1;
     }
     let classes = program.operands.iter().enumerate().map(|(i, operand)| RowClass {
@@ -155,6 +197,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         lanes: lanes as u16,
         holding,
         across: across as u8,
+        ragged,
+        apart: row_step.is_some(),
         wide,
     };
     let mut words = vec![rows, *width as u64];
@@ -169,6 +213,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         words.extend(&steps);
     }
     words.extend(outputs);
+    words.extend(row_step.map(|step| step as u64));
     let each = u64::from(key.block("kernel").threads) / lanes as u64;
     let mut functions: SmallVec<[(&'static str, u32); 2]> = SmallVec::new();
     functions.push(("kernel", blocks(rows, each)));
@@ -248,7 +293,8 @@ impl Writer<'_> {
         let (outputs, index) =
             (self.word_of(key.operands.len()), if key.wide { "u64" } else { "u32" });
         let computed = c_type(key.dtype.compute());
-        let words = outputs + usize::from(key.outputs) + 2 * usize::from(!key.columns.is_empty());
+        let behind = 2 * usize::from(!key.columns.is_empty()) + usize::from(key.apart);
+        let words = outputs + usize::from(key.outputs) + behind;
         let lowest = match key.dtype {
             DType::F64 => "tn::from_bits(0xfff0000000000000ull)",
             _ => "tn::from_bits(0xff800000u)",
@@ -341,127 +387,6 @@ impl Writer<'_> {
             let value = load(class.dtype, &format!("x{i}[(i64)(s + v) * (i64)p.w[{step}]]"));
             self.line(&format!("#pragma unroll\n      for (int v = 0; v < V; v++) {to}{value};"));
         }
-    }
-
-    fn pass(&mut self, pass: &Pass, outputs: usize) {
-        match *pass {
-            Pass::Let(text) => self.line(&format!("  {text}")),
-            Pass::Sum(name, expression) => self.sum(name, expression, "y", ""),
-            Pass::SumReplaced(name, operand, by, of) => {
-                let keep = self.keep(operand);
-                self.sum(name, by, of, &keep);
-                self.replace(operand, by);
-            }
-            Pass::Powers(name) => self.powers(name, false),
-            Pass::PowersReplaced(name) => self.powers(name, true),
-            Pass::Store(expression) => {
-                let (ty, to) = (c_type(self.key.dtype), outputs);
-                let put = format!("z.v[v] = {};", stored(self.key.dtype, "y"));
-                let end =
-                    format!("      *(Vec<{ty}, V>*)(({ty}*)p.w[{to}] + (i64)o * (i64)n + s) = z;");
-                self.each_with(&format!("      Vec<{ty}, V> z;"), expression, &put, &end);
-            }
-            Pass::Keep(place, expression) => {
-                let to = outputs + usize::from(self.key.outputs);
-                self.line(&format!(
-                    "  if (live && lane == 0) ((C*)p.w[{to}])[(i64)rows * {place} + o] = {expression};"
-                ));
-            }
-            Pass::RowResult(output, expression) => {
-                let (ty, to) = (c_type(self.key.dtype), outputs + output);
-                let value = stored(self.key.dtype, &format!("({expression})"));
-                self.line(&format!("  if (live && lane == 0) (({ty}*)p.w[{to}])[o] = {value};"));
-            }
-            Pass::WideResult(output, expression) => {
-                let to = outputs + output;
-                self.line(&format!("  if (live && lane == 0) ((C*)p.w[{to}])[o] = {expression};"));
-            }
-            Pass::Pick(name, label) => {
-                let step = self.word_of(0) + 1;
-                let value = load(
-                    self.key.operands[0].dtype,
-                    &format!("x0[(i64){label} * (i64)p.w[{step}]]"),
-                );
-                self.line(&format!("  C {name} = 0;"));
-                self.line(&format!("  if (live && {label} < n) {name} = {value};"));
-            }
-        }
-    }
-
-    /// A sum of what is made of `y`, which is an expression of each element.
-    fn sum(&mut self, name: &str, expression: &str, of: &str, keep: &str) {
-        self.line(&format!("  C {name}_ = 0;"));
-        self.each(expression, &format!("{name}_ = {name}_ + ({of});"), keep);
-        self.line(&format!("  const C {name} = rows_sum<L>({name}_, tree);"));
-    }
-
-    /// Declares the elements that an expression names, and reads those that are not in registers.
-    fn names(&mut self, expression: &str) -> String {
-        let mut names = String::new();
-        let in_registers = matches!(self.key.holding, Holding::Registers(_));
-        let operands = self.key.operands.iter().zip(NAMES).enumerate();
-        let (mut plain, mut replaced) = (Vec::new(), Vec::new());
-        for (i, (class, name)) in operands {
-            match (class.operand, &self.replaced[i]) {
-                (RowOperand::Number(_) | RowOperand::Label(_), _) => {}
-                (RowOperand::Held, _) if in_registers => {
-                    let _ = write!(names, "const C {name} = h{i}[h * V + v]; ");
-                }
-                (_, Some(by)) if uses(expression, name) => replaced.push((i, name, by.clone())),
-                (_, None) => plain.push((i, name)),
-                _ => {}
-            }
-        }
-        plain.retain(|(_, name)| {
-            uses(expression, name) || replaced.iter().any(|(.., by)| uses(by, name))
-        });
-        for (i, name) in plain {
-            self.line(&format!("      C r{i}[V];"));
-            self.read(i, &format!("r{i}[v] = "));
-            let _ = write!(names, "const C {name} = r{i}[v]; ");
-        }
-        for (i, name, by) in replaced {
-            self.line(&format!("      C r{i}[V];"));
-            self.read(i, &format!("r{i}[v] = "));
-            let _ = write!(
-                names,
-                "C {name}_; {{ const C {name} = r{i}[v]; {name}_ = {by}; }} const C {name} = {name}_; "
-            );
-        }
-        names
-    }
-
-    fn each(&mut self, expression: &str, with: &str, keep: &str) {
-        self.each_with("", expression, &format!("{with} {keep}"), "");
-    }
-
-    /// Goes through the elements of a row: `y` is an expression of each, `with` is done for each, `end` for each access.
-    fn each_with(&mut self, begin: &str, expression: &str, with: &str, end: &str) {
-        let held = match self.key.holding {
-            Holding::Registers(held) => held,
-            Holding::Shared(_) | Holding::Nowhere => 0,
-        };
-        match held {
-            0 => {
-                self.line("#pragma unroll 2\n  for (idx s = lane * V; s < size; s += (idx)L * V) {")
-            }
-            _ => {
-                self.line(&format!("#pragma unroll\n  for (int h = 0; h < {held}; h++) {{"));
-                self.line(
-                    "    const idx s = ((idx)h * L + lane) * V;\n    if (s >= size) continue;",
-                );
-            }
-        }
-        let mut names = self.names(expression);
-        if uses(expression, "at") {
-            names.push_str("const idx at = s + (idx)v; ");
-        }
-        self.line(begin);
-        self.line(&format!(
-            "#pragma unroll\n      for (int v = 0; v < V; v++) {{ {names}const C y = {expression}; {with} }}"
-        ));
-        self.line(end);
-        self.line("  }");
     }
 }
 

@@ -48,17 +48,17 @@ impl Writer<'_> {
             "  for (idx s = lane * V; s < size; s += (idx)L * V) {\n      C r0[V], top = most_;",
         );
         self.read(0, "r0[v] = ");
-        let (exp, power) = (self.exp(), self.power());
+        let (exp, power, inside) = (self.exp(), self.power(), self.inside());
         self.line(&format!(
             "#pragma unroll
-      for (int v = 0; v < V; v++) top = rows_most(top, r0[v]);
+      for (int v = 0; v < V; v++) {{ {inside}top = rows_most(top, r0[v]); }}
       if (top > most_) {{
         {name}_ = most_ == LOWEST ? {name}_ : {name}_ * {exp}(most_ - top);
         most_ = top;
       }}
       const C base = most_ == LOWEST ? (C)0 : most_;
 #pragma unroll
-      for (int v = 0; v < V; v++) {{ const C a = r0[v]; {name}_ = {name}_ + {power}; }}
+      for (int v = 0; v < V; v++) {{ {inside}const C a = r0[v]; {name}_ = {name}_ + {power}; }}
   }}
   const C most = rows_max<L>(most_, tree);
   const C base = most == LOWEST ? (C)0 : most;
