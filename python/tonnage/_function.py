@@ -110,7 +110,7 @@ class Function(_t.Function):
             error.add_note("the call took elements of an iterator before this was found, so it cannot start again op by op: say the "
                            "shapes of what Python returns")
             return False
-        if self._options["budget"] is not None or _t.budget_around() is not None:
+        if self._options["budget"] is not None or _t.has_budget_around():
             error.add_note("the function has a budget, so it cannot run op by op: give sizes that are known, or a bound")
             return False
         from ._notices import tell

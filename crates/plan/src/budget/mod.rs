@@ -15,6 +15,7 @@
 mod builder;
 mod choose;
 mod cost;
+mod default;
 mod draw;
 mod front;
 mod give;
@@ -27,6 +28,7 @@ mod sketch;
 mod variants;
 
 pub use cost::Machine;
+pub use default::{HARDLY_LONGER, default_plan};
 pub use segments::Segment;
 pub use variants::Allowed;
 
@@ -46,7 +48,7 @@ use builder::FrontierBuilder;
 use choose::{Choice, Dropped};
 use segments::Segments;
 use sketch::ProgramProfile;
-use variants::{FrontierPoint, Variant, VariantBase};
+use variants::{FrontierPoint, Search, Variant, VariantBase};
 
 /// Points between unlimited and the lowest.
 const POINTS: u64 = 24;
@@ -124,7 +126,18 @@ impl Frontier {
         inputs: &[InputSpec],
         options: PlanOptions,
     ) -> Result<Frontier> {
-        let (target, machine) = (&*options.target, &options.target.machine());
+        Frontier::searched(Search::Budget(allowed), graph, with_residuals, inputs, options)
+    }
+
+    fn searched(
+        search: Search,
+        graph: &Arc<Graph>,
+        with_residuals: &[Arc<Graph>],
+        inputs: &[InputSpec],
+        options: PlanOptions,
+    ) -> Result<Frontier> {
+        let target = &*options.target;
+        let machine = &search.machine(target.machine());
         let graph = order::low_peak(graph, inputs, target);
         let updates_last = match machine.has_disk() {
             true => sketch::updates_last(&graph).map(Arc::new),
@@ -147,7 +160,7 @@ impl Frontier {
             programs: &programs,
             dropped: &dropped,
             seconds: own[0].seconds,
-            allowed,
+            search,
         };
         variants::all(&own, with_residuals, &base, &mut found);
         drop(programs);
@@ -304,27 +317,28 @@ impl Frontier {
 
     /// The plan with the least peak.
     pub fn least(&self) -> Result<Arc<Plan>> {
-        self.plan(self.lowest()?.1)
+        self.plan(self.lowest(self.points.len())?.1)
     }
 
     /// The least peak of all plans. No plan is held for it.
     pub fn least_peak(&self) -> Result<Bytes> {
-        Ok(self.lowest()?.0)
+        Ok(self.lowest(self.points.len())?.0)
     }
 
-    /// The least peak and its point. At most one plan lives at a time.
-    fn lowest(&self) -> Result<(Bytes, usize)> {
-        let floors = (0..self.points.len()).map(|point| Ok((self.floor(point)?, point)));
+    /// The least peak of the quickest so many points, and which of them has it: of equals the quickest. At most one plan lives at
+    /// a time.
+    fn lowest(&self, quickest: usize) -> Result<(Bytes, usize)> {
+        let floors = (0..quickest).map(|point| Ok((self.floor(point)?, point)));
         let mut floors = floors.collect::<Result<Vec<(Bytes, usize)>>>()?;
         floors.sort_unstable();
         let mut lowest: Option<(Bytes, usize)> = None;
         for (floor, point) in floors {
-            if lowest.is_some_and(|(peak, _)| floor >= peak) {
+            if lowest.is_some_and(|known| (floor, point) > known) {
                 break; // nor is any that follows below it
             }
             let peak = self.plan(point)?.peak();
             self.forget(point);
-            if lowest.is_none_or(|(least, _)| peak < least) {
+            if lowest.is_none_or(|known| (peak, point) < known) {
                 lowest = Some((peak, point));
             }
         }

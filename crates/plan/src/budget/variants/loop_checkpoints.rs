@@ -14,7 +14,7 @@ use super::super::cost::Machine;
 use super::super::draw::Sketch;
 use super::super::overlap::overlapped;
 use super::super::sketch::{DropCandidate, ProgramProfile, RematDecision};
-use super::{FrontierPoint, Variant, VariantBase, VariantSink, VariantSummary};
+use super::{FrontierPoint, Search, Variant, VariantBase, VariantSink, VariantSummary};
 use crate::loop_checkpoints::{LoopCheckpoints, loop_checkpoints, with_max_checkpoints};
 
 /// Steps in which the number of checkpoints is doubled or halved: small ones of a small graph.
@@ -32,7 +32,10 @@ pub fn variants(own: &[Variant], base: &VariantBase, sink: &mut impl VariantSink
         if tried.is_empty() {
             continue;
         }
-        let free = free(&variant.graph);
+        let mut free = free(&variant.graph);
+        if base.search == Search::Default {
+            free.retain(|checkpoints| checkpoints.iterations.is_some());
+        }
         for max_checkpoints in numbers(&variant.graph, &free) {
             if let Some((variant, points)) =
                 with(&variant.graph, base, &free, &max_checkpoints, (order, &tried))
