@@ -18,7 +18,7 @@ use tonnage_ops::control::while_loop::WHILE_LOOP;
 use tonnage_ops::linalg::matmul::MATMUL;
 use tonnage_ops::math::{add::ADD, mul::MUL, sigmoid::SIGMOID, tanh::TANH};
 use tonnage_plan::{
-    Frontier, HARDLY_LONGER, InputSpec, Machine, Plan, PlanOptions, SharedTarget, default_plan,
+    Frontier, HARDLY_LONGER, InputSpec, Machine, Plan, PlanOptions, SharedTarget,
     lower, lower_with_residuals, plan,
 };
 
@@ -58,11 +58,13 @@ impl Program {
     }
 
     fn frontier(&self) -> Frontier {
-        Frontier::by_default(&self.graph, &self.residuals, &self.inputs, self.options()).unwrap()
+        let (graph, residuals) = (&self.graph, &self.residuals);
+        Frontier::by_default(graph, residuals, &self.inputs, self.options()).unwrap().unwrap()
     }
 
     fn default_plan(&self, memory: Option<Bytes>) -> Arc<Plan> {
-        default_plan(&self.graph, &self.residuals, &self.inputs, self.options(), memory).unwrap()
+        let chosen = self.frontier().least_of_quick(memory).unwrap();
+        chosen.unwrap_or_else(|| Arc::new(self.as_it_is()))
     }
 
     fn as_it_is(&self) -> Plan {

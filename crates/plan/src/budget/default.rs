@@ -14,7 +14,7 @@ use tonnage_core::graph::Graph;
 use super::variants::Search;
 use super::{Frontier, FrontierPoint};
 use crate::network::is_between_ranks;
-use crate::place::{InputSpec, PlanOptions, plan};
+use crate::place::{InputSpec, PlanOptions};
 use crate::plan::Plan;
 
 /// How many times the seconds of the quickest plan the default may take.
@@ -22,23 +22,28 @@ pub const HARDLY_LONGER: f64 = 1.05;
 
 impl Frontier {
     /// What a call without a budget chooses from: what keeps every bit of a lowered graph, with everything in memory. Graphs with
-    /// residuals of loops saved are as for [`Frontier::allowing`].
+    /// residuals of loops saved are as for [`Frontier::allowing`]. `None` where nothing is chosen: a graph that moves bytes between
+    /// ranks stays as it is, since they all have to do the same, whatever their figures.
     pub fn by_default(
         graph: &Arc<Graph>,
         with_residuals: &[Arc<Graph>],
         inputs: &[InputSpec],
         options: PlanOptions,
-    ) -> Result<Frontier> {
-        Frontier::searched(Search::Default, graph, with_residuals, inputs, options)
+    ) -> Result<Option<Frontier>> {
+        if is_between_ranks(graph) {
+            return Ok(None);
+        }
+        Frontier::searched(Search::Default, graph, with_residuals, inputs, options).map(Some)
     }
 
     /// The least plan of those that take at most [`HARDLY_LONGER`] than the quickest; of equals the quickest. `None` where that is
-    /// the graph as it is.
-    fn least_of_quick(&self) -> Result<Option<Arc<Plan>>> {
+    /// the graph as it is, or would take more than `memory`: gradients of loops keep the few states then that they have as the graph
+    /// stands.
+    pub fn least_of_quick(&self, memory: Option<Bytes>) -> Result<Option<Arc<Plan>>> {
         let longest = self.points[0].1.seconds * HARDLY_LONGER;
         let quick = self.points.partition_point(|(_, point)| point.seconds <= longest);
-        let (_, point) = self.lowest(quick)?;
-        if self.is_as_it_is(point) {
+        let (peak, point) = self.lowest(quick)?;
+        if self.is_as_it_is(point) || memory.is_some_and(|memory| peak > memory) {
             return Ok(None);
         }
         self.plan(point).map(Some)
@@ -51,27 +56,3 @@ impl Frontier {
     }
 }
 
-/// The plan of a lowered graph without a budget. Graphs with residuals of loops saved are as for [`Frontier::allowing`]. Where it
-/// would take more than `memory`, gradients of loops keep the few states that they have as the graph stands; and a graph that moves
-/// bytes between ranks stays as it is, since they all have to do the same, whatever their figures.
-///
-/// # Errors
-/// Where the graph has other inputs, or a size is too large.
-pub fn default_plan(
-    graph: &Arc<Graph>,
-    with_residuals: &[Arc<Graph>],
-    inputs: &[InputSpec],
-    options: PlanOptions,
-    memory: Option<Bytes>,
-) -> Result<Arc<Plan>> {
-    let chosen = match is_between_ranks(graph) {
-        true => None,
-        false => Frontier::by_default(graph, with_residuals, inputs, options.clone())?
-            .least_of_quick()?,
-    };
-    let fits = |chosen: &Arc<Plan>| memory.is_none_or(|memory| chosen.peak() <= memory);
-    match chosen {
-        Some(chosen) if fits(&chosen) => Ok(chosen),
-        _ => Ok(Arc::new(plan(graph, inputs, options)?)),
-    }
-}

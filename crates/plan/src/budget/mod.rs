@@ -28,7 +28,7 @@ mod sketch;
 mod variants;
 
 pub use cost::Machine;
-pub use default::{HARDLY_LONGER, default_plan};
+pub use default::HARDLY_LONGER;
 pub use segments::Segment;
 pub use variants::Allowed;
 

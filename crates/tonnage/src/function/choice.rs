@@ -12,7 +12,7 @@ use tonnage_core::graph::Graph;
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Device, DeviceKind, Kind, Result};
 use tonnage_plan::{
-    Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, SharedTarget, default_plan, plan,
+    Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, SharedTarget, plan,
 };
 use tonnage_runtime::machine::{machine, memory_of, target_on};
 use tonnage_runtime::{Owner, host_ledger, pool};
@@ -125,7 +125,35 @@ impl<'a> PlanChoice<'a> {
         };
         let options = PlanOptions::new(self.target(machine)?);
         let (graph, residuals) = self.graphs()?;
-        default_plan(&graph, &residuals, &self.key.specs, options, memory)
+        let specs = &self.key.specs;
+        let chosen = match Frontier::by_default(&graph, &residuals, specs, options.clone())? {
+            Some(frontier) => {
+                drop(residuals);
+                self.counted(frontier, |frontier| frontier.least_of_quick(memory))?
+            }
+            None => None,
+        };
+        match chosen {
+            Some(plan) => Ok(plan),
+            None => Ok(Arc::new(plan(&graph, specs, options)?)),
+        }
+    }
+
+    /// Asks a frontier, which is in the ledger as long as it lives, and given back to the system before anything runs.
+    fn counted<R>(
+        &self,
+        frontier: Frontier,
+        ask: impl FnOnce(&Frontier) -> Result<R>,
+    ) -> Result<R> {
+        let tally = host_ledger().tally(Owner::new(Kind::Graph, "planning"));
+        let bytes = frontier.heap(&mut self.program.counted());
+        tally.set(Bytes::of(bytes));
+        let answer = ask(&frontier)?;
+        drop(frontier);
+        if bytes >= WORTH_GIVING_BACK {
+            tonnage_runtime::system::give_back_heap();
+        }
+        Ok(answer)
     }
 
     /// The program, and the program with residuals of its loops saved.
@@ -173,30 +201,20 @@ impl<'a> PlanChoice<'a> {
         }
     }
 
-    /// The quickest plan that fits, or the lowest where that was asked for or none fits. The frontier is in the ledger as long as it lives, and given back
-    /// to the system before anything runs.
+    /// The quickest plan that fits, or the lowest where that was asked for or none fits.
     fn fitted(
         &self,
         levers: &Levers,
         budgets: Budgets,
     ) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
-        let frontier = self.frontier(levers)?;
-        let tally = host_ledger().tally(Owner::new(Kind::Graph, "planning"));
-        let bytes = frontier.heap(&mut self.program.counted());
-        tally.set(Bytes::of(bytes));
-        let fitted = match (budgets.bytes, budgets.least) {
-            (Some(bytes), false) => frontier.fit(bytes)?,
+        self.counted(self.frontier(levers)?, |frontier| match (budgets.bytes, budgets.least) {
+            (Some(bytes), false) => frontier.fit(bytes),
             (bytes, _) => {
                 let least = frontier.least()?;
                 let fits = bytes.is_none_or(|bytes| least.peak() <= bytes);
-                if fits { Ok(least) } else { Err(least) }
+                Ok(if fits { Ok(least) } else { Err(least) })
             }
-        };
-        drop(frontier);
-        if bytes >= WORTH_GIVING_BACK {
-            tonnage_runtime::system::give_back_heap();
-        }
-        Ok(fitted)
+        })
     }
 
     /// All plans, quickest first.

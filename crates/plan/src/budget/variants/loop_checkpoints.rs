@@ -1,7 +1,7 @@
 //! More or fewer states for the gradients of loops: more take memory, fewer recompute more iterations. The bits stay the
 //! same. A number that the user set by hand is kept.
 //!
-//! Decision: `docs/decisions/unlimited-is-the-fastest.md`.
+//! Decision: `docs/decisions/default-plan.md`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
