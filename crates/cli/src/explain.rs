@@ -43,7 +43,9 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, String> {
         Err(error) => return answer(&error),
     };
     let title = format!("training {}, a step", args.job.name());
-    show(&title, &plan, args.job.budget.and_then(Budget::bytes), (args.all, &args.save), || job.prices())
+    show(&title, &plan, args.job.budget.and_then(Budget::bytes), (args.all, &args.save), || {
+        job.prices()
+    })
 }
 
 /// Says what a plan takes and why, and saves its picture or report. Prices are asked for where a report is saved.

@@ -201,7 +201,9 @@ fn explain(args: &Explained) -> Result<ExitCode, String> {
         Err(error) => return answer(&error),
     };
     let title = format!("a call of {}", sized.model.display());
-    show(&title, &plan, sized.budget.and_then(Budget::bytes), (args.all, &args.save), || model.prices(&specs))
+    show(&title, &plan, sized.budget.and_then(Budget::bytes), (args.all, &args.save), || {
+        model.prices(&specs)
+    })
 }
 
 /// `tonnage run`.

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use tonnage::{
-    Budget, Bytes, Error, Plan, Price, Ran, Result, Tensor, TensorType, Variable, bind, largest_that_fits,
-    memory,
+    Budget, Bytes, Error, Plan, Price, Ran, Result, Tensor, TensorType, Variable, bind,
+    largest_that_fits, memory,
 };
 use tonnage_core::Source;
 

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tonnage::{
-    Budget, Bytes, DType, Elementwise, Function, Plan, Price, Ran, Result, Tensor, TensorType, Variable,
-    bind, function,
+    Budget, Bytes, DType, Elementwise, Function, Plan, Price, Ran, Result, Tensor, TensorType,
+    Variable, bind, function,
 };
 
 use crate::contents::ModelData;

@@ -18,8 +18,8 @@ use tonnage_ops::control::while_loop::WHILE_LOOP;
 use tonnage_ops::linalg::matmul::MATMUL;
 use tonnage_ops::math::{add::ADD, mul::MUL, sigmoid::SIGMOID, tanh::TANH};
 use tonnage_plan::{
-    Frontier, HARDLY_LONGER, InputSpec, Machine, Plan, PlanOptions, SharedTarget,
-    lower, lower_with_residuals, plan,
+    Frontier, HARDLY_LONGER, InputSpec, Machine, Plan, PlanOptions, SharedTarget, lower,
+    lower_with_residuals, plan,
 };
 
 const PLAIN: Attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
@@ -118,8 +118,7 @@ fn looped(
     let counter = TensorType::new(DType::F32, [1usize; 0]);
     let types = [counter.clone(), h.ty().clone(), w.ty().clone()];
     let mut inner = Builder::new();
-    let v: Vec<Value> =
-        types.iter().map(|ty| inner.input(ty.clone(), Kind::Input, None)).collect();
+    let v: Vec<Value> = types.iter().map(|ty| inner.input(ty.clone(), Kind::Input, None)).collect();
     let mut next = v[1].clone();
     for _ in 0..1 + dice.below(2) {
         let z = inner.apply(&MATMUL, vec![next, v[2].clone()], PLAIN).unwrap();
@@ -166,8 +165,7 @@ fn the_default_is_the_smallest_plan_that_takes_hardly_longer_than_the_quickest()
         let program = Program::of(&random(seed));
         let (chosen, frontier) = (program.default_plan(None), program.frontier());
         let plans: Vec<(Bytes, f64)> = (0..frontier.points())
-            .map(|point| frontier.plan(point).unwrap())
-            .map(|plan| (plan.peak(), plan.fitted.unwrap().seconds))
+            .map(|point| (frontier.plan(point).unwrap().peak(), frontier.seconds(point)))
             .collect();
         let longest = plans[0].1 * HARDLY_LONGER;
         let quick = || plans.iter().filter(|(_, seconds)| *seconds <= longest);
@@ -212,8 +210,7 @@ fn more_states_than_the_machine_has_memory_for_are_not_kept() {
 fn the_least_plan_is_what_a_refusal_names_and_it_fits() {
     for seed in 0..20 {
         let program = Program::of(&random(seed));
-        let frontier =
-            Frontier::of(&program.graph, &program.inputs, program.options()).unwrap();
+        let frontier = Frontier::of(&program.graph, &program.inputs, program.options()).unwrap();
         let least = frontier.least().unwrap().peak();
         assert_eq!(frontier.fit(Bytes::new(1)).unwrap().unwrap_err().peak(), least, "seed {seed}");
         assert_eq!(frontier.fit(least).unwrap().unwrap().peak(), least, "seed {seed}");

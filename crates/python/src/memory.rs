@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tonnage::memory::{self, Action};
 use tonnage::bind::Budgets;
+use tonnage::memory::{self, Action};
 use tonnage::{Bytes, Plan, Ran};
 
 use crate::errors::raise;
@@ -212,10 +212,7 @@ pub fn keep_in_files(in_files: bool) -> bool {
 
 /// Gives a budget to the functions that this thread calls from here on; the one before.
 #[pyfunction]
-pub fn enter_budget(
-    py: Python<'_>,
-    budget: &Bound<'_, PyAny>,
-) -> PyResult<(Option<u64>, bool)> {
+pub fn enter_budget(py: Python<'_>, budget: &Bound<'_, PyAny>) -> PyResult<(Option<u64>, bool)> {
     let before = tonnage::bind::enter_budget(budget_of(budget)?).map_err(|e| raise(py, e))?;
     Ok((before.bytes.map(Bytes::get), before.least))
 }

@@ -36,23 +36,23 @@ impl Frontier {
         Frontier::searched(Search::Default, graph, with_residuals, inputs, options).map(Some)
     }
 
-    /// The least plan of those that take at most [`HARDLY_LONGER`] than the quickest; of equals the quickest. `None` where that is
-    /// the graph as it is, or would take more than `memory`: gradients of loops keep the few states then that they have as the graph
-    /// stands.
+    /// Seconds that a point is expected to take.
+    pub fn seconds(&self, point: usize) -> f64 {
+        self.points[point].1.seconds
+    }
+
+    /// The least plan of those that take at most [`HARDLY_LONGER`] than the quickest; of equals the quickest. `None` where it would take
+    /// more than `memory`: gradients of loops keep the few states then that they have as the graph stands.
     pub fn least_of_quick(&self, memory: Option<Bytes>) -> Result<Option<Arc<Plan>>> {
-        let longest = self.points[0].1.seconds * HARDLY_LONGER;
+        let longest = self.seconds(0) * HARDLY_LONGER;
         let quick = self.points.partition_point(|(_, point)| point.seconds <= longest);
-        let (peak, point) = self.lowest(quick)?;
-        if self.is_as_it_is(point) || memory.is_some_and(|memory| peak > memory) {
-            return Ok(None);
-        }
-        self.plan(point).map(Some)
+        let least = self.lowest(quick)?;
+        Ok(Some(least).filter(|plan| memory.is_none_or(|memory| plan.peak() <= memory)))
     }
 
     /// Whether a point is the graph with nothing done to it.
-    fn is_as_it_is(&self, point: usize) -> bool {
+    pub(super) fn is_as_it_is(&self, point: usize) -> bool {
         let (variant, point): &(usize, FrontierPoint) = &self.points[point];
         *variant == 0 && point.is_plain()
     }
 }
-

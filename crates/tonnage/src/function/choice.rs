@@ -11,9 +11,7 @@ use tonnage_core::attrs::Attrs;
 use tonnage_core::graph::Graph;
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Device, DeviceKind, Kind, Result};
-use tonnage_plan::{
-    Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, SharedTarget, plan,
-};
+use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, SharedTarget, plan};
 use tonnage_runtime::machine::{machine, memory_of, target_on};
 use tonnage_runtime::{Owner, host_ledger, pool};
 

@@ -31,7 +31,8 @@ fn plans(fit: &Fit, model: &Sequential, optimizer: &Optimizer, width: usize) -> 
 }
 
 fn least(fit: &Fit, model: &Sequential, optimizer: &Optimizer, width: usize) -> f64 {
-    let made = fit.clone().budget(Bytes::new(1).into()).predict(model, optimizer, &rows(width), loss);
+    let made =
+        fit.clone().budget(Bytes::new(1).into()).predict(model, optimizer, &rows(width), loss);
     match made.unwrap_err().kind() {
         ErrorKind::OverBudget { least: Some(least), .. } => least.get() as f64,
         other => panic!("{other}"),
@@ -97,7 +98,8 @@ fn a_budget_takes_the_quickest_that_fits_and_a_refusal_says_how_many_ranks_would
     assert!(said.contains(&format!("({} bytes)", least.get())), "{said}");
     assert!(said.contains("with 4 ranks "), "{said}");
     // What no number of ranks makes fit names none.
-    let none = fit.budget(Bytes::new(1).into()).predict(&model, &adam, &rows(width), loss).unwrap_err();
+    let none =
+        fit.budget(Bytes::new(1).into()).predict(&model, &adam, &rows(width), loss).unwrap_err();
     assert!(!none.to_string().contains("ranks"), "{none}");
 }
 

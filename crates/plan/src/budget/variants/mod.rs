@@ -21,6 +21,7 @@ use tonnage_core::graph::Graph;
 
 use super::choose::Dropped;
 use super::cost::Machine;
+use super::default::HARDLY_LONGER;
 use super::draw::{Sketch, SketchStep};
 use super::front::Priced;
 use super::rematerialize;
@@ -78,6 +79,15 @@ impl Search {
         match self {
             Search::Budget(_) => machine,
             Search::Default => machine.without_disk(),
+        }
+    }
+
+    /// The most that recomputing is worth in a program of so many seconds: without a budget more would not be chosen, however quick
+    /// its variants are.
+    pub fn most_seconds(self, seconds: f64) -> f64 {
+        match self {
+            Search::Budget(_) => f64::INFINITY,
+            Search::Default => seconds * (HARDLY_LONGER - 1.0),
         }
     }
 }
