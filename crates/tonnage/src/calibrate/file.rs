@@ -139,6 +139,7 @@ mod tests {
         message: 2e-6,
         matrix: 0.0,
         attention: 0.0,
+        elementwise: 0.0,
     };
 
     fn folder(name: &str) -> PathBuf {
