@@ -25,7 +25,7 @@ pub fn main() -> Result<()> {
     let optimizer = Optimizer::adam(0.01);
     let loss = |logits: &Tensor, labels: &Tensor| logits.sparse_cross_entropy(labels);
     let budget = "256KiB".parse::<Bytes>()?;
-    let fit = Fit::new(5, 64).budget(budget);
+    let fit = Fit::new(5, 64).budget(budget.into());
     let plan = fit.predict(&model, &optimizer, &learn, loss)?;
     println!("a step of 64 pictures will take {} of a budget of {budget}", plan.peak());
 

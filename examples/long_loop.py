@@ -1,10 +1,10 @@
-"""The gradient of a long recurrent loop in little memory: carried states are kept at checkpoints, the rest is run again.
+"""The gradient of a long recurrent loop in a budget: as many carried states are kept as fit, the rest is run again.
 
 ``python examples/long_loop.py`` prints
 
        16 rounds: planned 292 KiB, used at most that: True
-      256 rounds: planned 580 KiB, used at most that: True
-     1024 rounds: planned 1092 KiB, used at most that: True
+      256 rounds: planned 932 KiB, used at most that: True
+     1024 rounds: planned 932 KiB, used at most that: True
     the same as op by op: True
 """
 
@@ -15,7 +15,7 @@ h = tf.constant(np.full(4096, 0.1, "float32"))
 
 
 def gradient_of(rounds):
-    @tf.function
+    @tf.function(budget="1MiB")
     def gradient(h):
         with tf.GradientTape() as tape:
             tape.watch(h)

@@ -4,9 +4,9 @@
 //!
 //!     peak ...
 //!     by kind:
-//!       768.00 KiB  activation x 12
+//!       704.00 KiB  activation x 11
 //!     ...
-//!     peak ... at step 26 of 71
+//!     peak ... at step 26 of 73
 //!     saved: report.html, report.csv, report.trace.json
 
 use tonnage::report::{Picture, Report, save, save_html};

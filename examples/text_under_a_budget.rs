@@ -50,7 +50,7 @@ pub fn main() -> Result<()> {
 
     let half = Bytes::new(free.get() / 2);
     let mut seen = Vec::new();
-    let history = fit.budget(half).run(&model, &optimizer, &data, loss, |progress| {
+    let history = fit.budget(half.into()).run(&model, &optimizer, &data, loss, |progress| {
         seen.push(progress.loss);
         Go::On
     })?;

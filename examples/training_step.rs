@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p tonnage-examples training_step` prints
 //!
-//!     one plan of 12 steps, peak ...
+//!     one plan of 14 steps, peak ...
 //!     iteration   0: loss ..., used as predicted: true
 //!     iteration 100: loss 0.0..., used as predicted: true
 

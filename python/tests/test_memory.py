@@ -194,3 +194,30 @@ def test_tensors_without_elements_run_in_every_piece_of_a_batch(shape):
         except tf.errors.ResourceExhaustedError:
             break
         assert made.shape == shape, budget
+
+
+def test_the_least_budget_is_the_one_that_a_refusal_names():
+    w = tf.Variable(tf.ones([64, 64]))
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            h = x
+            for _ in range(8):
+                h = tf.tanh(h @ w)
+            loss = tf.reduce_mean(h)
+        w.assign_sub(0.1 * tape.gradient(loss, w))
+        return loss
+
+    x = tf.ones([256, 64])
+    least = tf.function(step, budget="least").plan(x).peak
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=rf"least that would do is .* \({least} bytes\)"):
+        tf.function(step, budget=least - 1).plan(x)
+    free = tf.function(step)
+    with tf.memory.budgeted("least"):
+        assert free.plan(x).peak == tf.memory.budget(step, "least").plan(x).peak == least
+        free(x)
+    assert free.plan(x).peak > least and free.last_run()["used"] == least
+    with tf.memory.budgeted("least"), pytest.raises(tf.errors.ResourceExhaustedError):
+        tf.function(step, budget=least - 1).plan(x)
+    with pytest.raises(ValueError, match="leaner"):
+        tf.function(step, budget="leaner")

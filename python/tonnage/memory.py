@@ -178,7 +178,7 @@ def record(path=None):
 
 
 def budget(f, bytes, spill=True, exact=False):
-    """A function whose calls hold at most that many bytes, or are refused before they start.
+    """A function whose calls hold at most that many bytes, or are refused before they start. ``"least"`` takes as little as it can.
 
     >>> f = tf.memory.budget(lambda x: tf.tanh(x), "1MiB")
     >>> f(tf.ones([4])).shape
@@ -203,7 +203,8 @@ def max_batch(f, budget, *specs):
 @_contextlib.contextmanager
 def budgeted(bytes):
     """Gives every function that is called within a budget: it holds at most that many bytes, or is refused before it starts, with the least
-    that would do. A function with a budget of its own has the lesser. ``fit`` of Keras calls functions too.
+    that would do. With ``"least"`` each takes as little as it can. A function with a budget of its own has the lesser. ``fit`` of Keras
+    calls functions too.
 
     >>> f = tf.function(lambda x: tf.tanh(x))
     >>> with tf.memory.budgeted("1MiB"):

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use tonnage::io::can_save;
 use tonnage::report::{Picture, Report, is_coloured, save, save_html};
-use tonnage::{Bytes, Plan, Price};
+use tonnage::{Budget, Bytes, Plan, Price};
 
 use crate::train::{self, TrainJob, answer};
 
@@ -43,7 +43,9 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode, String> {
         Err(error) => return answer(&error),
     };
     let title = format!("training {}, a step", args.job.name());
-    show(&title, &plan, args.job.budget, (args.all, &args.save), || job.prices())
+    show(&title, &plan, args.job.budget.and_then(Budget::bytes), (args.all, &args.save), || {
+        job.prices()
+    })
 }
 
 /// Says what a plan takes and why, and saves its picture or report. Prices are asked for where a report is saved.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use tonnage::io::{can_save, read_npy, save_npy};
-use tonnage::{Bytes, Tensor};
+use tonnage::{Budget, Tensor};
 use tonnage_onnx::{Model, PortDim, load, outline};
 
 use crate::explain::show;
@@ -44,9 +44,9 @@ pub struct Sized {
     /// Another length that the file leaves open, such as seq=128. May be given several times.
     #[arg(long = "dim", value_name = "NAME=LENGTH", value_parser = length)]
     dims: Vec<(String, usize)>,
-    /// What a call may take, such as 256MiB; without it, as much as is quickest.
+    /// What a call may take, such as 256MiB, or `least`; without it, as little as takes no time.
     #[arg(long, value_name = "BYTES")]
-    budget: Option<Bytes>,
+    budget: Option<Budget>,
 }
 
 #[derive(clap::Args)]
@@ -84,9 +84,9 @@ pub struct RunArgs {
     /// An npy file for each output, in order.
     #[arg(long, value_name = "FILE")]
     output: Vec<PathBuf>,
-    /// What a call may take, such as 256MiB; without it, as much as is quickest.
+    /// What a call may take, such as 256MiB, or `least`; without it, as little as takes no time.
     #[arg(long, value_name = "BYTES")]
-    budget: Option<Bytes>,
+    budget: Option<Budget>,
 }
 
 #[derive(clap::Args)]
@@ -117,7 +117,7 @@ fn text(error: tonnage::Error) -> String {
 }
 
 /// A model, and a bar that shows how far it is read; gone with the last of its handles, or when it is cleared.
-fn loaded(path: &Path, budget: Option<Bytes>) -> Result<(Model, ProgressBar), String> {
+fn loaded(path: &Path, budget: Option<Budget>) -> Result<(Model, ProgressBar), String> {
     let model = load(path).map_err(text)?;
     let bar = ProgressBar::new(model.nodes() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} nodes") {
@@ -201,7 +201,9 @@ fn explain(args: &Explained) -> Result<ExitCode, String> {
         Err(error) => return answer(&error),
     };
     let title = format!("a call of {}", sized.model.display());
-    show(&title, &plan, sized.budget, (args.all, &args.save), || model.prices(&specs))
+    show(&title, &plan, sized.budget.and_then(Budget::bytes), (args.all, &args.save), || {
+        model.prices(&specs)
+    })
 }
 
 /// `tonnage run`.

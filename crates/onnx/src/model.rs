@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use tonnage::{
-    Bytes, Error, Plan, Price, Ran, Result, Tensor, TensorType, Variable, bind, largest_that_fits,
-    memory,
+    Budget, Bytes, Error, Plan, Price, Ran, Result, Tensor, TensorType, Variable, bind,
+    largest_that_fits, memory,
 };
 use tonnage_core::Source;
 
@@ -35,7 +35,7 @@ pub struct Model {
     data: Arc<ModelData>,
     inputs: Vec<Port>,
     outputs: Vec<Port>,
-    budget: Option<Bytes>,
+    budget: Option<Budget>,
     /// Whether weights are in memory where nothing bounds it.
     has_room: OnceLock<bool>,
     /// With weights in memory.
@@ -116,25 +116,22 @@ impl Model {
         self
     }
 
-    /// Bytes that a call may hold, its inputs and results among them. A call that does not fit is refused before it starts.
+    /// Bytes that a call may hold, its inputs and results among them, or `"least"`. A call that does not fit is refused before it
+    /// starts.
     ///
     /// # Errors
     /// Where that is no number of bytes, or 0.
-    pub fn budget<B>(mut self, bytes: B) -> Result<Model>
+    pub fn budget<B>(mut self, budget: B) -> Result<Model>
     where
-        B: TryInto<Bytes>,
+        B: TryInto<Budget>,
         Error: From<B::Error>,
     {
-        let bytes: Bytes = bytes.try_into()?;
-        if bytes.is_zero() {
-            let help = "give the bytes that a call may hold, such as \"512MiB\"";
-            return Err(tonnage_core::error::bad_argument("budget", "a budget of 0 bytes", help));
-        }
-        self.budget = Some(bytes);
+        let budget = budget.try_into()?.checked("budget")?;
+        self.budget = Some(budget);
         if self.resident.place() == Place::Trained {
             self = self.trainable();
         }
-        self.in_file = Segments::new(self.data.clone(), Place::File, Some(bytes));
+        self.in_file = Segments::new(self.data.clone(), Place::File, Some(budget));
         Ok(self)
     }
 
@@ -174,9 +171,12 @@ impl Model {
 
     /// Where weights are for a call with such inputs: in memory where it fits with them.
     fn segments(&self, inputs: &[(String, Value)]) -> Result<&Segments> {
-        let fits = match (self.resident.place(), self.budget.or(memory::limit("cpu:0")?)) {
+        let limit = || Ok::<_, Error>(memory::limit("cpu:0")?.map(Budget::Bytes));
+        let most = if self.budget.is_some() { self.budget } else { limit()? };
+        let fits = match (self.resident.place(), most) {
             (Place::Trained, _) => true,
-            (_, Some(most)) => {
+            (_, Some(Budget::Least)) => false,
+            (_, Some(Budget::Bytes(most))) => {
                 bind::is_tracing() || self.resident.peak(inputs)?.is_some_and(|peak| peak <= most)
             }
             (_, None) => *self.has_room.get_or_init(|| self.has_room()),

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tonnage::{
-    Bytes, DType, Elementwise, Function, Plan, Price, Ran, Result, Tensor, TensorType, Variable,
-    bind, function,
+    Budget, Bytes, DType, Elementwise, Function, Plan, Price, Ran, Result, Tensor, TensorType,
+    Variable, bind, function,
 };
 
 use crate::contents::ModelData;
@@ -74,7 +74,7 @@ struct Ending {
 pub struct Segments {
     data: Arc<ModelData>,
     weights: Arc<Weights>,
-    budget: Option<Bytes>,
+    budget: Option<Budget>,
     made: Mutex<HashMap<usize, Vec<Arc<Segment>>>>,
     /// What the segments of the last call took.
     ran: Mutex<Vec<Ran>>,
@@ -92,7 +92,7 @@ type Alive = Vec<(String, Value)>;
 
 impl Segments {
     /// None yet: with weights there, and a budget for each.
-    pub fn new(data: Arc<ModelData>, place: Place, budget: Option<Bytes>) -> Segments {
+    pub fn new(data: Arc<ModelData>, place: Place, budget: Option<Budget>) -> Segments {
         let weights = Arc::new(Weights::new(place));
         Segments { data, weights, budget, made: Mutex::default(), ran: Mutex::default() }
     }

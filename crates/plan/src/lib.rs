@@ -47,7 +47,7 @@ mod traffic;
 mod transfer;
 mod view;
 
-pub use budget::{Allowed, Fitted, Frontier, Machine, Price, Segment};
+pub use budget::{Allowed, Fitted, Frontier, HARDLY_LONGER, Machine, Price, Segment};
 pub use explain::{Explanation, LoopGradLine, Share, SourceShare, StepLine};
 pub use files::{FileValuePlan, StreamedInput};
 pub use loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, Sliced, StateFilePlan, StateSource};

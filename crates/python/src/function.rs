@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tonnage::{Bytes, Dim, Function, Result, Tensor, TensorType, bind};
+use tonnage::{Budget, Bytes, Dim, Function, Result, Tensor, TensorType, bind};
 
 use crate::errors::carry;
 use crate::line;
@@ -71,6 +71,14 @@ pub fn bytes(given: &Bound<'_, PyAny>) -> PyResult<Bytes> {
     Bytes::from_str(&text).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
+/// A budget as users write it: bytes, or "least".
+pub fn budget_of(given: &Bound<'_, PyAny>) -> PyResult<Budget> {
+    match given.extract::<String>() {
+        Ok(text) => Budget::from_str(&text).map_err(|e| PyValueError::new_err(e.to_string())),
+        Err(_) => bytes(given).map(Budget::Bytes),
+    }
+}
+
 /// The same for what is written in Python.
 #[pyfunction]
 pub fn byte_count(given: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -118,7 +126,7 @@ impl PyFunction {
         exact: bool,
     ) -> PyResult<PyFunction> {
         let callable: Callable = Arc::new(Mutex::new(Some(callable)));
-        let budget = budget.map(bytes).transpose()?;
+        let budget = budget.map(budget_of).transpose()?;
         let line = line::here(py);
         let make = || -> PyResult<Planned> {
             let body = body(callable.clone());

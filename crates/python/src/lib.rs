@@ -122,7 +122,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         memory::keep_in_files,
         memory::enter_budget,
         memory::leave_budget,
-        memory::budget_around,
+        memory::has_budget_around,
         memory::resident,
         memory::record_memory,
         timeline::start_recording,

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use tonnage::bind::Budgets;
 use tonnage::memory::{self, Action};
 use tonnage::{Bytes, Plan, Ran};
 
 use crate::errors::raise;
-use crate::function::bytes;
+use crate::function::{budget_of, bytes};
 use crate::run::run_attached;
 use crate::timeline;
 
@@ -211,22 +212,23 @@ pub fn keep_in_files(in_files: bool) -> bool {
 
 /// Gives a budget to the functions that this thread calls from here on; the one before.
 #[pyfunction]
-pub fn enter_budget(py: Python<'_>, budget: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-    let before = tonnage::bind::enter_budget(bytes(budget)?).map_err(|e| raise(py, e))?;
-    Ok(before.map(Bytes::get))
+pub fn enter_budget(py: Python<'_>, budget: &Bound<'_, PyAny>) -> PyResult<(Option<u64>, bool)> {
+    let before = tonnage::bind::enter_budget(budget_of(budget)?).map_err(|e| raise(py, e))?;
+    Ok((before.bytes.map(Bytes::get), before.least))
 }
 
-/// The budget of the functions that this thread calls now.
+/// Whether the functions that this thread calls now have a budget.
 #[pyfunction]
-pub fn budget_around() -> Option<u64> {
-    tonnage::bind::budget_around().map(Bytes::get)
+pub fn has_budget_around() -> bool {
+    !tonnage::bind::budget_around().is_none()
 }
 
 /// Brings the budget before back.
 #[pyfunction]
 #[pyo3(signature = (before))]
-pub fn leave_budget(before: Option<u64>) {
-    tonnage::bind::leave_budget(before.map(Bytes::new));
+pub fn leave_budget(before: (Option<u64>, bool)) {
+    let (bytes, least) = before;
+    tonnage::bind::leave_budget(Budgets { bytes: bytes.map(Bytes::new), least });
 }
 
 /// What the system says that this process holds, in bytes.

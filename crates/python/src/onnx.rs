@@ -2,11 +2,11 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tonnage::{Bytes, Tensor};
+use tonnage::Tensor;
 use tonnage_onnx::{Model, Value};
 
 use crate::convert::{self, Want};
-use crate::function::bytes;
+use crate::function::{budget_of, bytes};
 use crate::memory::{PyPlan, ran};
 use crate::run::{MUCH, run};
 use crate::tensor::PyTensor;
@@ -49,7 +49,7 @@ impl PyOnnxModel {
         budget: Option<&Bound<'_, PyAny>>,
         trainable: bool,
     ) -> PyResult<PyOnnxModel> {
-        let budget: Option<Bytes> = budget.map(bytes).transpose()?;
+        let budget = budget.map(budget_of).transpose()?;
         let model = run(py, MUCH, || {
             let model = tonnage_onnx::load(&path)?;
             model.check()?;

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use tonnage_core::{Device, DeviceKind, Result};
+use tonnage_core::{Bytes, Device, DeviceKind, Result};
 use tonnage_cpu::CpuTarget;
 use tonnage_cuda::target::CudaTarget;
 use tonnage_plan::{Machine, SharedTarget};
@@ -37,6 +37,14 @@ pub fn target_on(device: Device, threads: usize, machine: Machine) -> Result<Sha
         DeviceKind::Sim => context.sim().target_beside(target_of(threads, machine)),
         DeviceKind::Cuda => context.ledger(device)?.backend().target(),
     })
+}
+
+/// What memory a device has; `None` where it does not say.
+///
+/// # Errors
+/// Where it is not there.
+pub fn memory_of(device: Device) -> Result<Option<Bytes>> {
+    Ok(Context::current().ledger(device)?.backend().capacity())
 }
 
 /// What plans are made for that nobody runs, where that is not the device of their inputs.

@@ -97,9 +97,11 @@ fn main() -> Result<()> {
         forward(200)?;
         forward(400)?;
     }
-    for iterations in [250, 1000, 4000] {
+    // About twice the square root of their number of states.
+    for (iterations, few) in [(250, "12MB"), (1000, "21MB"), (4000, "37MB")] {
         if wanted(&iterations.to_string()) {
             gradient(iterations, None)?;
+            gradient(iterations, Some(few))?;
         }
     }
     // What TensorFlow's while_loop and PyTorch take at 4,000 iterations.

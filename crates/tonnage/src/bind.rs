@@ -17,7 +17,7 @@ use crate::trace;
 use crate::train::Sharding;
 use crate::variable::Variable;
 
-pub use crate::function::{around as budget_around, enter_budget, leave_budget};
+pub use crate::function::{Budgets, around as budget_around, enter_budget, leave_budget};
 pub use crate::grad::custom::custom_gradient_with;
 pub use crate::tape::finite::check_numerics;
 pub use crate::tape::gradients;

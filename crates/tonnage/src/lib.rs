@@ -62,7 +62,8 @@ pub use effects::{
     assert_less_equal, assert_shape, host_callback, host_effect, print, prints, pure_callback,
 };
 pub use function::{
-    ConcreteFunction, Function, Ran, budgeted, function, largest_that_fits, run_functions_eagerly,
+    Budget, ConcreteFunction, Function, Ran, budgeted, function, largest_that_fits,
+    run_functions_eagerly,
 };
 pub use grad::{
     Check, Vjp, check_gradients, checkpoint, custom_gradient, grad, grad_wrt, hvp, jvp,

@@ -37,12 +37,12 @@ fn trained(world: &World, sharding: Sharding) -> Result<String> {
     let data = Dataset::of((ones([rows, WIDTH])?, zeros([rows, WIDTH])?))?;
     let mut fit = Fit::new(1, BATCH).across(world).shard(sharding);
     if sharding == Sharding::Weights {
-        let tried = fit.clone().budget(Bytes::new(1)).predict(&model, &adam, &data, loss);
+        let tried = fit.clone().budget(Bytes::new(1).into()).predict(&model, &adam, &data, loss);
         if let Err(error) = tried {
             let ErrorKind::OverBudget { least: Some(least), .. } = error.kind() else {
                 return Err(error);
             };
-            fit = fit.budget(*least);
+            fit = fit.budget((*least).into());
         }
     }
     let made = fit.run(&model, &adam, &data, loss, |_| Go::On)?;

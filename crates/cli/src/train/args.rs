@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use tonnage::Bytes;
+use tonnage::Budget;
 use tonnage::optim::{Adafactor, Adagrad, Adam8Bit, Lion, Optimizer, RmsProp, Schedule, Sgd};
 
 use crate::models::{Model, Precision, Preset, Task};
@@ -30,9 +30,9 @@ pub struct TrainArgs {
     /// For gpt: a published model, with 1,024 positions, in bf16 with adamw where nothing else is said.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["width", "layers"])]
     pub preset: Option<Preset>,
-    /// What a step may take, such as 8MiB; without it, as much as is quickest.
+    /// What a step may take, such as 8MiB, or `least`; without it, as little as takes no time.
     #[arg(long, value_name = "BYTES")]
-    pub budget: Option<Bytes>,
+    pub budget: Option<Budget>,
     /// Where it runs: cpu:0, cuda:0, ...; `plan` and `explain` also take a card that need not be here: h200, a100, rtx4090 [default:
     /// cpu:0].
     #[arg(long, value_name = "DEVICE")]

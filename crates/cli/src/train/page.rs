@@ -2,7 +2,7 @@
 
 use tonnage::report::{Report, save_html};
 use tonnage::train::History;
-use tonnage::{Plan, memory};
+use tonnage::{Budget, Plan, memory};
 
 use super::args::TrainArgs;
 use super::job::TrainJob;
@@ -23,7 +23,7 @@ impl Page<'_> {
         let title = format!("training {}", args.name());
         let mut report = Report::new(&title).plan(plan).timeline(timeline);
         report = report.prices(job.prices().map_err(say)?);
-        if let Some(budget) = args.budget {
+        if let Some(budget) = args.budget.and_then(Budget::bytes) {
             report = report.budget(budget);
         }
         report = match came_to {

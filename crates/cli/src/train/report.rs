@@ -6,7 +6,7 @@ use serde::Serialize;
 use tonnage::io::save_text;
 use tonnage::nn::{Layer, Parameters};
 use tonnage::train::{History, Sharding, evaluate, mean_loss};
-use tonnage::{Bytes, Plan};
+use tonnage::{Budget, Bytes, Plan};
 
 use super::args::TrainArgs;
 use super::job::TrainJob;
@@ -115,7 +115,7 @@ pub fn write(
         measured_peak: measured.map(Bytes::get),
         data: data.get(),
         engine: history.engine.get(),
-        budget: args.budget.map(Bytes::get),
+        budget: args.budget.and_then(Budget::bytes).map(Bytes::get),
         plan: plan.explain(),
     };
     let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;

@@ -15,6 +15,7 @@
 mod builder;
 mod choose;
 mod cost;
+mod default;
 mod draw;
 mod front;
 mod give;
@@ -27,6 +28,7 @@ mod sketch;
 mod variants;
 
 pub use cost::Machine;
+pub use default::HARDLY_LONGER;
 pub use segments::Segment;
 pub use variants::Allowed;
 
@@ -46,7 +48,7 @@ use builder::FrontierBuilder;
 use choose::{Choice, Dropped};
 use segments::Segments;
 use sketch::ProgramProfile;
-use variants::{FrontierPoint, Variant, VariantBase};
+use variants::{FrontierPoint, Search, Variant, VariantBase};
 
 /// Points between unlimited and the lowest.
 const POINTS: u64 = 24;
@@ -95,6 +97,8 @@ pub struct Frontier {
     /// Each with the variant that it is of. The first ones are the graph in the order that takes the least, and with
     /// updates of variables at its end, so that values can be read back from a file for longer.
     points: Vec<(usize, FrontierPoint)>,
+    /// The graph as it was given, where nobody named a budget: a plan that does nothing to it is that of [`plan`](crate::plan).
+    as_given: Option<Arc<Graph>>,
     /// What is known of the points that were looked at.
     plans: Mutex<Vec<Planned>>,
 }
@@ -124,7 +128,19 @@ impl Frontier {
         inputs: &[InputSpec],
         options: PlanOptions,
     ) -> Result<Frontier> {
-        let (target, machine) = (&*options.target, &options.target.machine());
+        Frontier::searched(Search::Budget(allowed), graph, with_residuals, inputs, options)
+    }
+
+    fn searched(
+        search: Search,
+        graph: &Arc<Graph>,
+        with_residuals: &[Arc<Graph>],
+        inputs: &[InputSpec],
+        options: PlanOptions,
+    ) -> Result<Frontier> {
+        let target = &*options.target;
+        let machine = &search.machine(target.machine());
+        let as_given = (search == Search::Default).then(|| graph.clone());
         let graph = order::low_peak(graph, inputs, target);
         let updates_last = match machine.has_disk() {
             true => sketch::updates_last(&graph).map(Arc::new),
@@ -139,7 +155,9 @@ impl Frontier {
             found.add_own(order, own[order].point(choice.sketch));
             choice.dropped
         };
-        let dropped: Vec<Dropped> = points(&programs).into_iter().map(&mut add).collect();
+        let most = search.most_seconds(own[0].seconds);
+        let dropped: Vec<Dropped> =
+            points_within(&programs, most).into_iter().map(&mut add).collect();
         let base = VariantBase {
             inputs,
             target,
@@ -147,7 +165,7 @@ impl Frontier {
             programs: &programs,
             dropped: &dropped,
             seconds: own[0].seconds,
-            allowed,
+            search,
         };
         variants::all(&own, with_residuals, &base, &mut found);
         drop(programs);
@@ -158,6 +176,7 @@ impl Frontier {
             options,
             plans: Mutex::new(vec![Planned::default(); points.len()]),
             points,
+            as_given,
         };
         if network::has_lane(&frontier.variants[0].graph, &*frontier.options.target) {
             frontier.add_lane()?;
@@ -240,7 +259,7 @@ impl Frontier {
         let variant = &self.variants[*variant];
         let (graph, segments) = self.graph(point)?;
         let mut made = plan_in_order(&graph, &self.inputs, &[], self.options_of(point))?;
-        made.fitted = Some(Fitted {
+        let fitted = Fitted {
             recomputed: frontier_point.recomputed(),
             spilled: made.spilled(),
             max_checkpoints: variant.used.max_checkpoints,
@@ -252,7 +271,11 @@ impl Frontier {
             in_bf16: variant.used.in_bf16,
             seconds: frontier_point.seconds,
             unlimited_seconds: self.points[0].1.seconds,
-        });
+        };
+        match self.as_given.as_ref().filter(|_| self.is_as_it_is(point)) {
+            Some(graph) => made.program = graph.clone(),
+            None => made.fitted = Some(fitted),
+        }
         made.segments = segments;
         let made = Arc::new(made);
         self.known(point, |known| {
@@ -304,31 +327,37 @@ impl Frontier {
 
     /// The plan with the least peak.
     pub fn least(&self) -> Result<Arc<Plan>> {
-        self.plan(self.lowest()?.1)
+        self.lowest(self.points.len())
     }
 
-    /// The least peak of all plans. No plan is held for it.
+    /// The least peak of all plans.
     pub fn least_peak(&self) -> Result<Bytes> {
-        Ok(self.lowest()?.0)
+        Ok(self.least()?.peak())
     }
 
-    /// The least peak and its point. At most one plan lives at a time.
-    fn lowest(&self) -> Result<(Bytes, usize)> {
-        let floors = (0..self.points.len()).map(|point| Ok((self.floor(point)?, point)));
+    /// The plan with the least peak of the quickest so many points; of equals the quickest. At most two plans live at a time.
+    fn lowest(&self, quickest: usize) -> Result<Arc<Plan>> {
+        let floors = (0..quickest).map(|point| Ok((self.floor(point)?, point)));
         let mut floors = floors.collect::<Result<Vec<(Bytes, usize)>>>()?;
         floors.sort_unstable();
         let mut lowest: Option<(Bytes, usize)> = None;
         for (floor, point) in floors {
-            if lowest.is_some_and(|(peak, _)| floor >= peak) {
+            if lowest.is_some_and(|known| (floor, point) > known) {
                 break; // nor is any that follows below it
             }
             let peak = self.plan(point)?.peak();
-            self.forget(point);
-            if lowest.is_none_or(|(least, _)| peak < least) {
-                lowest = Some((peak, point));
+            let worse = match lowest {
+                Some(known) if known < (peak, point) => point,
+                before => {
+                    lowest = Some((peak, point));
+                    before.map_or(point, |(_, before)| before)
+                }
+            };
+            if lowest.is_some_and(|(_, best)| best != worse) {
+                self.forget(worse);
             }
         }
-        Ok(lowest.unwrap_or((Bytes::ZERO, 0)))
+        self.plan(lowest.map_or(0, |(_, point)| point))
     }
 
     /// Peak and price of about a dozen points, from unlimited down to the least: what a byte less costs.
@@ -350,6 +379,11 @@ impl Frontier {
 
 /// Choices from unlimited down: at each of a number of sizes the quickest that was found.
 fn points(programs: &[ProgramProfile]) -> Vec<Choice> {
+    points_within(programs, f64::INFINITY)
+}
+
+/// Those that take at most so many seconds more than nothing dropped.
+fn points_within(programs: &[ProgramProfile], most_seconds: f64) -> Vec<Choice> {
     let found = choose::found(programs);
     let least = found.iter().map(|tried| tried.peak).min().unwrap_or(0);
     let first = found.first().and_then(|tried| tried.choice(programs));
@@ -360,6 +394,9 @@ fn points(programs: &[ProgramProfile]) -> Vec<Choice> {
         // Every point is the same part of what is left above the least.
         let size = least + (most - least) / POINTS * (POINTS - i);
         let Some(choice) = choose::quickest(programs, &found, size) else { continue };
+        if choice.sketch.seconds > most_seconds {
+            break; // nor does a smaller one take less
+        }
         if made.last().is_none_or(|before| choice.sketch.peak.bytes < before.sketch.peak.bytes) {
             made.push(choice);
         }

@@ -32,6 +32,12 @@ pub(crate) fn has_lane(graph: &Graph, target: &dyn Target) -> bool {
     target.has_network_lane() && graph.nodes.iter().any(|node| is_transfer(graph, node))
 }
 
+/// Whether a graph, or a body in it, moves bytes between ranks: these have to do the same in one order, however fast each is.
+pub(crate) fn is_between_ranks(graph: &Graph) -> bool {
+    let moves = |node: &Node| world(&node.attrs).is_some_and(|world| world.size() > 1);
+    graph.nodes.iter().any(|node| moves(node) || node.regions.iter().any(|g| is_between_ranks(g)))
+}
+
 /// Whether everything that is on its way has to arrive before a node: it moves bytes itself where no plan sees them, or may.
 fn is_barrier(node: &Node) -> bool {
     let moves = |node: &Node| world(&node.attrs).is_some_and(|world| world.size() > 1);

@@ -59,14 +59,14 @@ impl Headroom {
         Ok(())
     }
 
-    /// The quickest plan that fits, of the one that takes what it takes and of the frontier below it.
+    /// The plan that was chosen without a look at the limit, where it fits; otherwise the quickest that does.
     pub fn fit(
         mut self,
-        quickest: Arc<Plan>,
+        chosen: Arc<Plan>,
         frontier: impl FnOnce() -> Result<Arc<Frontier>>,
     ) -> Result<Arc<Plan>> {
-        if quickest.peak() <= self.bytes() {
-            return Ok(quickest);
+        if chosen.peak() <= self.bytes() {
+            return Ok(chosen);
         }
         let frontier = frontier()?;
         let least = match frontier.fit(self.bytes())? {
@@ -97,14 +97,14 @@ pub fn plan_once(
     options: PlanOptions,
     inputs: &[Array],
 ) -> Result<Arc<Plan>> {
-    let quickest = Arc::new(plan(graph, specs, options.clone())?);
+    let as_it_is = Arc::new(plan(graph, specs, options.clone())?);
     match Headroom::left(&ledger_of("function", inputs.iter())?, inputs) {
-        None => Ok(quickest),
+        None => Ok(as_it_is),
         Some(headroom) => {
             // No budget was asked for, so no lever that changes a bit is allowed.
             let exact = Allowed::EXACT;
             let frontier = || Frontier::allowing(exact, graph, &[], specs, options).map(Arc::new);
-            headroom.fit(quickest, frontier)
+            headroom.fit(as_it_is, frontier)
         }
     }
 }

@@ -11,6 +11,7 @@ use tonnage_core::heap::{Heap, Seen};
 use tonnage_plan::{Allowed, Frontier, Plan};
 use tonnage_runtime::{Owner, Tally, host_ledger};
 
+use super::budgets::{Budget, Budgets};
 use super::captures::Captures;
 use super::choice::{Levers, PlanKey};
 use super::key::{CallKey, QuickBuild};
@@ -44,7 +45,7 @@ pub(crate) struct TraceCache<T> {
     bytes: usize,
     limit: usize,
     /// What every call has to fit into.
-    budget: Option<Bytes>,
+    budget: Budgets,
     /// What others hold beside the call, in the same budget.
     beside: Bytes,
     /// Whether plans are made for parameters that have bytes, also where they are still recipes.
@@ -84,7 +85,7 @@ impl<T: HasProgram> TraceCache<T> {
             open: HashMap::default(),
             bytes: 0,
             limit: LIMIT.as_usize(),
-            budget: None,
+            budget: Budgets::default(),
             beside: Bytes::ZERO,
             settled: false,
             may_spill: true,
@@ -102,8 +103,8 @@ impl<T: HasProgram> TraceCache<T> {
     }
 
     /// Every call has to fit into that from here on; plans for another budget are forgotten.
-    pub fn set_budget(&mut self, budget: Option<Bytes>) {
-        self.budget = budget;
+    pub fn set_budget(&mut self, budget: Option<Budget>) {
+        self.budget = budget.map_or(Budgets::default(), Budgets::from);
         self.forget_plans();
     }
 
@@ -152,13 +153,14 @@ impl<T: HasProgram> TraceCache<T> {
         self.settle();
     }
 
-    pub fn budget(&self) -> Option<Bytes> {
+    pub fn budget(&self) -> Budgets {
         self.budget
     }
 
     /// What the budget leaves for a call.
-    pub fn room(&self) -> Option<Bytes> {
-        self.budget.map(|budget| budget.saturating_sub(self.beside))
+    pub fn room(&self) -> Budgets {
+        let bytes = self.budget.bytes.map(|bytes| bytes.saturating_sub(self.beside));
+        Budgets { bytes, ..self.budget }
     }
 
     /// What the last call took.

@@ -1,17 +1,22 @@
-//! Which plan a program gets for certain inputs: the one that takes what it takes, or under a budget the quickest that
-//! fits by the levers that are allowed. Where none fits, a refusal says what would do. Nothing is cached here.
+//! Which plan a program gets for certain inputs: the smallest that takes hardly longer than the quickest, or under a budget the
+//! quickest that fits by the levers that are allowed. Where none fits, a refusal says what would do. Nothing is cached here.
+//!
+//! Decision: `docs/decisions/default-plan.md`.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tonnage_core::attrs::Attrs;
+use tonnage_core::graph::Graph;
 use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Bytes, Device, DeviceKind, Kind, Result};
 use tonnage_plan::{Allowed, Frontier, InputSpec, Machine, Plan, PlanOptions, SharedTarget, plan};
-use tonnage_runtime::machine::{machine, target_on};
+use tonnage_runtime::machine::{machine, memory_of, target_on};
 use tonnage_runtime::{Owner, host_ledger, pool};
 
 use super::around::around;
+use super::budgets::Budgets;
 use super::cache::WORTH_GIVING_BACK;
 use super::program::TracedProgram;
 use super::refuse::{LeastPlan, would_help};
@@ -24,8 +29,8 @@ pub(crate) struct PlanKey {
     /// Where it runs.
     pub device: Device,
     pub threads: usize,
-    /// That of the calls around, where there is one.
-    pub budget: Option<Bytes>,
+    /// Those of the calls around.
+    pub budget: Budgets,
     /// How the inputs lie, in their order.
     pub specs: SmallVec<[InputSpec; 4]>,
 }
@@ -92,22 +97,84 @@ impl<'a> PlanChoice<'a> {
         }
     }
 
-    /// The plan without a look at its size.
-    pub fn unlimited(&self) -> Result<Arc<Plan>> {
+    /// The plan within some budgets; where there are none, the smallest of the quick ones.
+    ///
+    /// # Errors
+    /// As [`PlanChoice::fit`].
+    pub fn within(&self, budgets: Budgets, levers: Levers) -> Result<Arc<Plan>> {
+        match budgets.is_none() {
+            true => self.by_default(levers.machine),
+            false => self.fit(budgets, levers),
+        }
+    }
+
+    /// The plan of the program as it is written, with a few states of its loops: nothing is looked for.
+    pub fn as_it_is(&self) -> Result<Arc<Plan>> {
         let options = PlanOptions::new(self.target(machine())?);
         let graph = self.program.written_out(&self.key.specs)?;
         Ok(Arc::new(plan(&graph, &self.key.specs, options)?))
     }
 
-    /// The quickest plan within a budget.
+    /// The smallest of the plans that are about as quick as the quickest.
+    fn by_default(&self, machine: Machine) -> Result<Arc<Plan>> {
+        let memory = match self.card {
+            None => memory_of(self.key.device)?,
+            Some(_) => None,
+        };
+        let options = PlanOptions::new(self.target(machine)?);
+        let (graph, residuals) = self.graphs()?;
+        let specs = &self.key.specs;
+        let chosen = match Frontier::by_default(&graph, &residuals, specs, options.clone())? {
+            Some(frontier) => {
+                drop(residuals);
+                self.counted(frontier, |frontier| frontier.least_of_quick(memory))?
+            }
+            None => None,
+        };
+        match chosen {
+            Some(plan) => Ok(plan),
+            None => Ok(Arc::new(plan(&graph, specs, options)?)),
+        }
+    }
+
+    /// Asks a frontier, which is in the ledger as long as it lives, and given back to the system before anything runs.
+    fn counted<R>(
+        &self,
+        frontier: Frontier,
+        ask: impl FnOnce(&Frontier) -> Result<R>,
+    ) -> Result<R> {
+        let tally = host_ledger().tally(Owner::new(Kind::Graph, "planning"));
+        let bytes = frontier.heap(&mut self.program.counted());
+        tally.set(Bytes::of(bytes));
+        let answer = ask(&frontier)?;
+        drop(frontier);
+        if bytes >= WORTH_GIVING_BACK {
+            tonnage_runtime::system::give_back_heap();
+        }
+        Ok(answer)
+    }
+
+    /// The program, and the program with residuals of its loops saved.
+    fn graphs(&self) -> Result<(Arc<Graph>, Vec<Arc<Graph>>)> {
+        let graph = self.program.written_out(&self.key.specs)?;
+        let has_loops = graph.nodes.iter().any(|n| matches!(n.attrs, Attrs::LoopGrad(_)));
+        let residuals = match has_loops {
+            true => self.program.with_residuals(&self.key.specs)?,
+            false => Vec::new(),
+        };
+        Ok((graph, residuals))
+    }
+
+    /// The quickest plan within budgets, or the least.
     ///
     /// # Errors
     /// Where none fits: with the least budget that would do, and the levers that would help.
-    pub fn within(&self, budget: Bytes, levers: Levers) -> Result<Arc<Plan>> {
+    fn fit(&self, budgets: Budgets, levers: Levers) -> Result<Arc<Plan>> {
         let beside = levers.beside;
-        match self.fitted(&levers, budget.saturating_sub(beside))? {
-            Ok(plan) => Ok(plan),
-            Err(plan) => {
+        let room = budgets.bytes.map(|budget| budget.saturating_sub(beside));
+        match (self.fitted(&levers, Budgets { bytes: room, ..budgets })?, budgets.bytes) {
+            (Ok(plan), _) | (Err(plan), None) => Ok(plan),
+            (Err(plan), Some(budget)) => {
                 let least = LeastPlan::of(&plan, beside);
                 drop(plan);
                 let least_with =
@@ -125,37 +192,33 @@ impl<'a> PlanChoice<'a> {
     /// Whether any plan fits into that.
     pub fn fits(&self, budget: Bytes, levers: &Levers) -> Result<bool> {
         // Most sizes are far from the bound, and need no look at the levers.
-        let plain = self.unlimited()?;
+        let plain = self.as_it_is()?;
         match plain.peak() <= budget || plain.inputs > budget {
             true => Ok(plain.peak() <= budget),
             false => Ok(self.frontier(levers)?.fit(budget)?.is_ok()),
         }
     }
 
-    /// The quickest plan that fits, or the lowest. The frontier is in the ledger as long as it lives, and given back
-    /// to the system before anything runs.
+    /// The quickest plan that fits, or the lowest where that was asked for or none fits.
     fn fitted(
         &self,
         levers: &Levers,
-        budget: Bytes,
+        budgets: Budgets,
     ) -> Result<std::result::Result<Arc<Plan>, Arc<Plan>>> {
-        let frontier = self.frontier(levers)?;
-        let tally = host_ledger().tally(Owner::new(Kind::Graph, "planning"));
-        let bytes = frontier.heap(&mut self.program.counted());
-        tally.set(Bytes::of(bytes));
-        let fitted = frontier.fit(budget)?;
-        drop(frontier);
-        if bytes >= WORTH_GIVING_BACK {
-            tonnage_runtime::system::give_back_heap();
-        }
-        Ok(fitted)
+        self.counted(self.frontier(levers)?, |frontier| match (budgets.bytes, budgets.least) {
+            (Some(bytes), false) => frontier.fit(bytes),
+            (bytes, _) => {
+                let least = frontier.least()?;
+                let fits = bytes.is_none_or(|bytes| least.peak() <= bytes);
+                Ok(if fits { Ok(least) } else { Err(least) })
+            }
+        })
     }
 
     /// All plans, quickest first.
     pub fn frontier(&self, levers: &Levers) -> Result<Frontier> {
         let options = PlanOptions::new(self.target(levers.machine)?);
-        let graph = self.program.written_out(&self.key.specs)?;
-        let residuals = self.program.with_residuals(&self.key.specs)?;
+        let (graph, residuals) = self.graphs()?;
         Frontier::allowing(levers.allowed, &graph, &residuals, &self.key.specs, options)
     }
 }

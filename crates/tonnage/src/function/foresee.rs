@@ -9,7 +9,6 @@ use tonnage_runtime::machine::target_on_paper;
 use tonnage_runtime::placement::{is_elsewhere, ledger_of, uses_devices};
 use tonnage_runtime::{Array, Ledger, host_ledger};
 
-use super::around::lesser;
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
 use super::lock;
@@ -30,15 +29,11 @@ impl TracedProgram {
         let (key, inputs) = self.foreseen(arguments, moved, settled)?;
         let place = self.place(arguments)?;
         if let card @ Some(_) = target_on_paper() {
-            let (budget, levers) = {
+            let (budgets, levers) = {
                 let cache = lock(cache);
-                (lesser(cache.budget(), key.budget), cache.levers())
+                (cache.budget().and(key.budget), cache.levers())
             };
-            let choice = PlanChoice { program: self, key: &key, card };
-            return match budget {
-                None => choice.unlimited(),
-                Some(bytes) => choice.within(bytes, levers),
-            };
+            return PlanChoice { program: self, key: &key, card }.within(budgets, levers);
         }
         CachedPlans { program: self, cache }.plan(key, Headroom::left(&place, &inputs))
     }

@@ -13,6 +13,7 @@
 
 mod around;
 mod budget;
+mod budgets;
 mod cache;
 pub(crate) mod captures;
 mod choice;
@@ -33,6 +34,7 @@ pub(crate) mod signature;
 
 pub use around::{around, budgeted, enter_budget, leave_budget};
 pub use budget::largest_that_fits;
+pub use budgets::{Budget, Budgets};
 pub(crate) use cache::{HasProgram, TraceCache};
 pub use concrete::ConcreteFunction;
 pub(crate) use key::CallKey;

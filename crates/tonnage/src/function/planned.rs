@@ -7,7 +7,6 @@ use tonnage_core::Result;
 use tonnage_plan::{Frontier, Plan};
 use tonnage_runtime::execute::Headroom;
 
-use super::around::lesser;
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{PlanChoice, PlanKey};
 use super::lock;
@@ -23,33 +22,29 @@ impl<T: HasProgram> CachedPlans<'_, T> {
     /// The plan for inputs like these.
     pub fn plan(&self, key: PlanKey, room: Option<Headroom>) -> Result<Arc<Plan>> {
         let cached = lock(self.cache).plan(&key);
-        let quickest = match cached {
+        let chosen = match cached {
             Some(plan) => plan,
             None => self.made(&key)?,
         };
         match room {
-            None => Ok(quickest),
-            Some(room) => self.within(key, room, quickest),
+            None => Ok(chosen),
+            Some(room) => self.within(key, room, chosen),
         }
     }
 
     /// The plan under the function's own budget and the one around, made and cached.
     fn made(&self, key: &PlanKey) -> Result<Arc<Plan>> {
-        let budget = {
+        let (budgets, levers) = {
             let cache = lock(self.cache);
-            lesser(cache.budget(), key.budget).map(|bytes| (bytes, cache.levers()))
+            (cache.budget().and(key.budget), cache.levers())
         };
-        let choice = PlanChoice::of(self.program, key);
-        let made = match budget {
-            None => choice.unlimited()?,
-            Some((bytes, levers)) => choice.within(bytes, levers)?,
-        };
+        let made = PlanChoice::of(self.program, key).within(budgets, levers)?;
         Ok(lock(self.cache).insert_plan(key.clone(), made, self.program.counted()))
     }
 
     /// The point that fits a room. The frontier is cached, so that another room is another point and not another
     /// search.
-    fn within(&self, key: PlanKey, room: Headroom, quickest: Arc<Plan>) -> Result<Arc<Plan>> {
+    fn within(&self, key: PlanKey, room: Headroom, chosen: Arc<Plan>) -> Result<Arc<Plan>> {
         let mut used: Option<(Arc<Frontier>, usize)> = None;
         let frontier = || {
             let cached = lock(self.cache).frontier(&key);
@@ -65,7 +60,7 @@ impl<T: HasProgram> CachedPlans<'_, T> {
             used = Some((frontier.clone(), counted));
             Ok(frontier)
         };
-        let fitted = room.fit(quickest, frontier);
+        let fitted = room.fit(chosen, frontier);
         if let Some((frontier, counted)) = used
             && frontier.planned() != counted
         {

@@ -10,7 +10,8 @@ use tonnage_runtime::execute::{Headroom, Measured, Specs};
 use tonnage_runtime::placement::{all_beside, default_ledger, ledger_of};
 use tonnage_runtime::{Array, execute, random};
 
-use super::around::{around, lesser};
+use super::around::around;
+use super::budgets::Budgets;
 use super::cache::{HasProgram, TraceCache};
 use super::choice::{Levers, PlanChoice, PlanKey};
 use super::lock;
@@ -29,7 +30,7 @@ impl TracedProgram {
         source: Source,
     ) -> Result<(Arrays, Measured)> {
         let plans = CachedPlans { program: self, cache };
-        let room = lesser(lock(cache).room(), around());
+        let room = lock(cache).room().and(around());
         let (made, ran) =
             self.run_planned(arguments, source, room, |key, room| plans.plan(key, room))?;
         let measured = ran.measured;
@@ -41,17 +42,17 @@ impl TracedProgram {
     pub fn run_once(&self, source: Source) -> Result<Arrays> {
         let plan_now = |key: PlanKey, room: Option<Headroom>| {
             let choice = PlanChoice::of(self, &key);
-            let quickest = choice.unlimited()?;
+            let plain = choice.as_it_is()?;
             match room {
-                None => Ok(quickest),
+                None => Ok(plain),
                 Some(room) => {
                     let machine = crate::calibrate::machine();
                     let levers = Levers { machine, allowed: Allowed::EXACT, beside: Bytes::ZERO };
-                    room.fit(quickest, || choice.frontier(&levers).map(Arc::new))
+                    room.fit(plain, || choice.frontier(&levers).map(Arc::new))
                 }
             }
         };
-        Ok(self.run_planned(Vec::new(), source, None, plan_now)?.0)
+        Ok(self.run_planned(Vec::new(), source, Budgets::default(), plan_now)?.0)
     }
 
     /// The recipe that it gives, if it gives one: nothing has to run for that.
@@ -65,7 +66,7 @@ impl TracedProgram {
         for array in self.inputs(Vec::new())? {
             key.specs.push(specs.of(&array, false));
         }
-        let plan = PlanChoice::of(self, &key).unlimited()?;
+        let plan = PlanChoice::of(self, &key).as_it_is()?;
         match plan.outputs.first() {
             Some(OutputPlan::Recipe(_)) if plan.obtains().is_zero() => {
                 Ok(self.run_once(Source::here())?.into_iter().next())
@@ -79,7 +80,7 @@ impl TracedProgram {
         &self,
         arguments: Vec<Array>,
         source: Source,
-        budget: Option<Bytes>,
+        budgets: Budgets,
         planned: impl FnOnce(PlanKey, Option<Headroom>) -> Result<Arc<Plan>>,
     ) -> Result<(Arrays, Ran)> {
         // Before the inputs are shared with anything here.
@@ -96,9 +97,10 @@ impl TracedProgram {
             key.specs.push(specs.of(array, donated));
         }
         let plan = planned(key, Headroom::left(&place, &inputs)).map_err(|e| e.at(source))?;
-        if let Some(budget) = budget {
+        if !budgets.is_none() {
             // Warm pages of earlier calls are reserved too.
-            place.shrink_cache(plan.arena, budget.saturating_sub(plan.peak()));
+            let bytes = if budgets.least { Bytes::ZERO } else { budgets.bytes.unwrap_or_default() };
+            place.shrink_cache(plan.arena, bytes.saturating_sub(plan.peak()));
         }
         let start = Instant::now();
         let mark = Mark { source, kind: Kind::Activation };

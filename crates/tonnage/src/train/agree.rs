@@ -93,7 +93,7 @@ fn number(bytes: &[u8]) -> u64 {
 /// Before the first step: that all ranks are about to do the same, by what they would otherwise differ in later. `plan` is the plan of a step.
 pub fn on_start(fit: &Fit, plan: &str, position: impl std::fmt::Debug) -> Result<()> {
     let own = [
-        ("budget", format!("{:?}", fit.budget_bytes())),
+        ("budget", format!("{:?}", fit.asked_budget())),
         ("order of rows (`Fit::seed`)", fit.seed.to_string()),
         ("random state (`set_seed`)", format!("{:?}", random::state())),
         ("checkpoint that it goes on from", format!("{position:?}")),

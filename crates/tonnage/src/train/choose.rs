@@ -18,7 +18,7 @@ use super::sharding::{ShardedPlan, Sharding};
 use super::step::{Batch, TrainStep};
 use super::sums::Pieces;
 use crate::data::Feed;
-use crate::function::{Function, function};
+use crate::function::{Budget, Function, function};
 use crate::nn::Layer;
 use crate::tensor::Tensor;
 use crate::tree::Tree;
@@ -46,7 +46,7 @@ impl<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>> Drop for Withdraw<'_, 
 }
 
 impl Fit {
-    /// The programs of the quickest sharding that fits, which is proposed.
+    /// The programs of the quickest sharding that fits, or of the smallest where that is asked for, which is proposed.
     pub(super) fn quickest<'s, M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
         &self,
         step: &'s TrainStep<'_, M, L>,
@@ -64,7 +64,7 @@ impl Fit {
             let figures = programs.figures(first);
             drawn.get_or_insert_with(random::state);
             match figures {
-                Ok(own) if best.as_ref().is_none_or(|(.., best)| own.seconds < best.seconds) => {
+                Ok(own) if best.as_ref().is_none_or(|(.., best)| self.prefers(&own, best)) => {
                     best = Some((sharding, programs, own));
                 }
                 Ok(_) => {}
@@ -87,6 +87,14 @@ impl Fit {
         }
     }
 
+    /// Whether a sharding is better than another: quicker, or smaller where the least is asked for.
+    fn prefers(&self, one: &StepFigures, other: &StepFigures) -> bool {
+        match self.asked_budget() {
+            Some(Budget::Least) => one.peak < other.peak,
+            _ => one.seconds < other.seconds,
+        }
+    }
+
     /// The shardings that are planned: the one that was asked for, all under a budget, and otherwise the first.
     fn wanted<M: Layer, L: Fn(&Tensor, &Tensor) -> Result<Tensor>>(
         &self,
@@ -100,7 +108,7 @@ impl Fit {
             if all.is_empty() && self.world.size() > 1 {
                 return Err(no_sharding(asked));
             }
-        } else if self.budget_bytes().is_none() {
+        } else if self.asked_budget().is_none() {
             all.truncate(1);
         }
         if all.is_empty() {
@@ -175,7 +183,7 @@ impl Fit {
                 Ok(made) => (made, true),
                 Err(error) => {
                     let budget = least(&error).ok_or(error)?;
-                    let made = figures(&self.clone().budget(budget))?;
+                    let made = figures(&self.clone().budget(budget.into()))?;
                     (StepFigures { peak: budget, ..made }, false)
                 }
             };

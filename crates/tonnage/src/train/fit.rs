@@ -13,7 +13,7 @@ use super::sharding::{ShardedPlan, Sharding, Shards};
 use super::step::{Batch, TrainStep};
 use super::sums::GradientSums;
 use crate::data::{Dataset, Feed, Share, total};
-use crate::function::Function;
+use crate::function::{Budget, Function};
 use crate::nn::Layer;
 use crate::optim::{LossScale, Optimizer};
 use crate::tensor::Tensor;
@@ -74,7 +74,7 @@ pub struct Fit {
     pub(super) parts: usize,
     pub(super) most: Option<u64>,
     pub(super) seed: u64,
-    budget: Option<Bytes>,
+    budget: Option<Budget>,
     scale: Option<LossScale>,
     pub(super) held_out: Option<Dataset<Batch>>,
     pub(super) checkpoints: Option<Checkpoints>,
@@ -111,9 +111,10 @@ impl Fit {
         Fit { seed, ..self }
     }
 
-    /// A step stays under `budget` bytes, with all that the data hold beside it, or training is refused before it starts.
+    /// A step stays under `budget` bytes, with all that the data hold beside it, or training is refused before it starts; with
+    /// [`Budget::Least`] it takes the least that is possible.
     #[must_use]
-    pub fn budget(self, budget: Bytes) -> Fit {
+    pub fn budget(self, budget: Budget) -> Fit {
         Fit { budget: Some(budget), ..self }
     }
 
@@ -306,7 +307,7 @@ impl Fit {
     }
 
     /// What a step may take, where that was said.
-    pub(super) fn budget_bytes(&self) -> Option<Bytes> {
+    pub(super) fn asked_budget(&self) -> Option<Budget> {
         self.budget
     }
 

@@ -389,6 +389,15 @@ fn random_loops_give_the_bits_of_their_iterations_unrolled_soak() {
             same_bits(&call_checked(&f, &given), &expected, &format!("seed {seed} at {budget}"));
             Ok(plan)
         });
+        let least = make().exact().budget("least").unwrap();
+        let peak = least.plan(&given).unwrap().peak();
+        same_bits(&call_checked(&least, &given), &expected, &format!("seed {seed}, least"));
+        let below = Bytes::new(peak.get() - 1);
+        let refused = make().exact().budget(below).unwrap().plan(&given).map(drop).unwrap_err();
+        let ErrorKind::OverBudget { least: named, .. } = refused.kind() else {
+            panic!("{refused}")
+        };
+        assert_eq!(*named, Some(peak), "seed {seed}");
     }
 }
 

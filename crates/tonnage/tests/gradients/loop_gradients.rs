@@ -374,8 +374,9 @@ fn one_trace_serves_any_number_of_rows() {
         close(&dx, &values(&expected[0]), 1e-9);
         close(&dw, &values(&expected[1]), 1e-9);
         let max_checkpoints = tonnage_core::loop_checkpoints::default_max_checkpoints(rows as u64);
-        let recomputed = f.plan(&arguments).unwrap().recomputed_iterations();
-        assert_eq!(recomputed, Some(revolve::recomputed(rows as u64, max_checkpoints)));
+        let recomputed = f.plan(&arguments).unwrap().recomputed_iterations().unwrap();
+        let at_most = revolve::recomputed(rows as u64, max_checkpoints);
+        assert!(recomputed <= at_most && recomputed <= rows as u64 / 2, "{recomputed} of {rows}");
     }
     assert_eq!(f.traces(), 1);
 }

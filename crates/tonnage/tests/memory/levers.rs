@@ -68,7 +68,7 @@ fn a_budget_says_how_many_checkpoints_a_loop_has_and_the_bits_stay() {
     let inputs = free.plan(&xs).unwrap().inputs;
     let room = unlimited - inputs;
     let mut before = u64::MAX;
-    for share in [400, 150, 100, 60, 30] {
+    for share in [400, 150, 100, 60, 30, 15, 8] {
         let budget = inputs + percent(room, share);
         let f = recurrent(&w, None).budget(budget).unwrap();
         let plan = f.plan(&xs).unwrap();

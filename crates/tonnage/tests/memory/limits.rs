@@ -98,13 +98,12 @@ fn trained(limit: Option<u64>) -> (Vec<f32>, Vec<Vec<f32>>, usize) {
 #[test]
 fn a_function_without_a_budget_is_planned_into_what_the_limit_leaves() {
     let _context = own_context();
-    let (losses, values, recomputed) = trained(None);
-    assert_eq!(recomputed, 0);
+    let (losses, values, free) = trained(None);
     for percent in [100, 80, 60, 55] {
         let (less, same, recomputed) = trained(Some(percent));
         assert_eq!(less, losses, "at {percent}%");
         assert_eq!(same, values, "at {percent}%");
-        assert_eq!(recomputed > 0, percent < 100, "at {percent}%: {recomputed} nodes ran again");
+        assert_eq!(recomputed > free, percent < 100, "at {percent}%: {recomputed} nodes ran again");
     }
 }
 

@@ -46,11 +46,12 @@ fn wide() -> Sequential {
 pub fn within_budgets(world: &World) -> Result<()> {
     let (data, fit, adam) =
         (points(48, &[6]), Fit::new(1, 8).across(world), || Optimizer::adam(0.02));
-    let leasts = fit.clone().budget(Bytes::new(1)).shardings(&wide(), &adam(), &data, loss)?;
+    let leasts =
+        fit.clone().budget(Bytes::new(1).into()).shardings(&wide(), &adam(), &data, loss)?;
     let least = |of: Sharding| leasts.iter().find(|plan| plan.sharding == of).unwrap().peak;
     assert!(least(Sharding::Replicas) > least(Sharding::State), "{leasts:?}");
     assert!(least(Sharding::State) > least(Sharding::Weights), "{leasts:?}");
-    let run = trained(&fit.budget(least(Sharding::Weights)), wide, adam, &data)?.0;
+    let run = trained(&fit.budget(least(Sharding::Weights).into()), wide, adam, &data)?.0;
     assert_eq!((run.sharding, run.measured), (Sharding::Weights, run.predicted));
     assert!(run.predicted + run.data <= least(Sharding::Weights), "{run:?}");
     Ok(())

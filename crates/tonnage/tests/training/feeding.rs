@@ -116,7 +116,7 @@ fn what_data_hold_is_part_of_the_budget() {
     let feed = || Pipeline::rows(&data).shuffle(100, RandomKey::new(5)).batch(32);
     let held: Bytes = feed().holds().unwrap().iter().map(|one| one.bytes).sum();
     let run = |budget: Bytes| {
-        let fit = Fit::new(1, 32).budget(budget);
+        let fit = Fit::new(1, 32).budget(budget.into());
         fit.run(&model(), &Optimizer::sgd(0.1), &feed(), loss, |_| Go::On)
     };
     let error = run(held).unwrap_err();

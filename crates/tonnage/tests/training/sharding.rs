@@ -31,7 +31,8 @@ fn plans(fit: &Fit, model: &Sequential, optimizer: &Optimizer, width: usize) -> 
 }
 
 fn least(fit: &Fit, model: &Sequential, optimizer: &Optimizer, width: usize) -> f64 {
-    let made = fit.clone().budget(Bytes::new(1)).predict(model, optimizer, &rows(width), loss);
+    let made =
+        fit.clone().budget(Bytes::new(1).into()).predict(model, optimizer, &rows(width), loss);
     match made.unwrap_err().kind() {
         ErrorKind::OverBudget { least: Some(least), .. } => least.get() as f64,
         other => panic!("{other}"),
@@ -79,10 +80,10 @@ fn a_budget_takes_the_quickest_that_fits_and_a_refusal_says_how_many_ranks_would
     let _context = crate::common::own_context();
     let (width, model, adam) = (96, layers(6, 96), Optimizer::adam(0.001));
     let fit = Fit::new(1, 8).across(&World::on_paper(2));
-    let leasts = plans(&fit.clone().budget(Bytes::new(1)), &model, &adam, width);
+    let leasts = plans(&fit.clone().budget(Bytes::new(1).into()), &model, &adam, width);
     assert!(leasts.iter().all(|plan| !plan.fits));
     for plan in &leasts {
-        let within = fit.clone().budget(plan.peak);
+        let within = fit.clone().budget(plan.peak.into());
         let mut fitting = plans(&within, &model, &adam, width);
         fitting.retain(|plan| plan.fits);
         assert!(fitting.iter().any(|own| own.sharding == plan.sharding));
@@ -92,12 +93,13 @@ fn a_budget_takes_the_quickest_that_fits_and_a_refusal_says_how_many_ranks_would
         assert_eq!(taken.fitted.map(|fitted| fitted.seconds), Some(seconds));
     }
     let least = leasts.iter().map(|plan| plan.peak).min().unwrap();
-    let tight = fit.clone().budget(Bytes::new(least.get() - 1));
+    let tight = fit.clone().budget(Bytes::new(least.get() - 1).into());
     let said = tight.predict(&model, &adam, &rows(width), loss).unwrap_err().to_string();
     assert!(said.contains(&format!("({} bytes)", least.get())), "{said}");
     assert!(said.contains("with 4 ranks "), "{said}");
     // What no number of ranks makes fit names none.
-    let none = fit.budget(Bytes::new(1)).predict(&model, &adam, &rows(width), loss).unwrap_err();
+    let none =
+        fit.budget(Bytes::new(1).into()).predict(&model, &adam, &rows(width), loss).unwrap_err();
     assert!(!none.to_string().contains("ranks"), "{none}");
 }
 

@@ -1,7 +1,7 @@
 //! More or fewer states for the gradients of loops: more take memory, fewer recompute more iterations. The bits stay the
 //! same. A number that the user set by hand is kept.
 //!
-//! Decision: `docs/decisions/unlimited-is-the-fastest.md`.
+//! Decision: `docs/decisions/default-plan.md`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::super::cost::Machine;
 use super::super::draw::Sketch;
 use super::super::overlap::overlapped;
 use super::super::sketch::{DropCandidate, ProgramProfile, RematDecision};
-use super::{FrontierPoint, Variant, VariantBase, VariantSink, VariantSummary};
+use super::{FrontierPoint, Search, Variant, VariantBase, VariantSink, VariantSummary};
 use crate::loop_checkpoints::{LoopCheckpoints, loop_checkpoints, with_max_checkpoints};
 
 /// Steps in which the number of checkpoints is doubled or halved: small ones of a small graph.
@@ -32,7 +32,10 @@ pub fn variants(own: &[Variant], base: &VariantBase, sink: &mut impl VariantSink
         if tried.is_empty() {
             continue;
         }
-        let free = free(&variant.graph);
+        let mut free = free(&variant.graph);
+        if base.search == Search::Default {
+            free.retain(|checkpoints| checkpoints.iterations.is_some());
+        }
         for max_checkpoints in numbers(&variant.graph, &free) {
             if let Some((variant, points)) =
                 with(&variant.graph, base, &free, &max_checkpoints, (order, &tried))

@@ -1,6 +1,6 @@
 //! The residuals of loops saved for their gradients: the quickest of all, where there is room.
 //!
-//! Decision: `docs/decisions/unlimited-is-the-fastest.md`.
+//! Decision: `docs/decisions/default-plan.md`.
 
 use std::sync::Arc;
 

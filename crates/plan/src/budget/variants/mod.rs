@@ -21,6 +21,7 @@ use tonnage_core::graph::Graph;
 
 use super::choose::Dropped;
 use super::cost::Machine;
+use super::default::HARDLY_LONGER;
 use super::draw::{Sketch, SketchStep};
 use super::front::Priced;
 use super::rematerialize;
@@ -49,6 +50,44 @@ impl Default for Allowed {
     /// What changes the order of a sum, and nothing that rounds more.
     fn default() -> Allowed {
         Allowed { micro_batches: true, bf16: false }
+    }
+}
+
+/// What a frontier is searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Search {
+    /// A budget, with these levers besides those that are always there.
+    Budget(Allowed),
+    /// Nobody named a budget. Nothing is done then that somebody would have to ask for: bits stay, nothing goes to a file and
+    /// nothing runs in pieces; and loops stay as they are where only the data know how long they run, since what their states are
+    /// worth is a guess there.
+    Default,
+}
+
+impl Search {
+    /// What may be done besides.
+    fn allowed(self) -> Allowed {
+        match self {
+            Search::Budget(allowed) => allowed,
+            Search::Default => Allowed::EXACT,
+        }
+    }
+
+    /// What is known of the machine.
+    pub fn machine(self, machine: Machine) -> Machine {
+        match self {
+            Search::Budget(_) => machine,
+            Search::Default => machine.without_disk(),
+        }
+    }
+
+    /// The most that recomputing is worth in a program of so many seconds: without a budget more would not be chosen, however quick
+    /// its variants are.
+    pub fn most_seconds(self, seconds: f64) -> f64 {
+        match self {
+            Search::Budget(_) => f64::INFINITY,
+            Search::Default => seconds * (HARDLY_LONGER - 1.0),
+        }
     }
 }
 
@@ -195,8 +234,8 @@ pub struct VariantBase<'a> {
     pub dropped: &'a [Dropped],
     /// Seconds that it takes with nothing dropped.
     pub seconds: f64,
-    /// What may be done.
-    pub allowed: Allowed,
+    /// What is searched for.
+    pub search: Search,
 }
 
 impl VariantBase<'_> {
@@ -229,12 +268,13 @@ pub fn all(
     for graph in with_residuals {
         loop_residuals::variant(graph, &first.graph, base, sink);
     }
+    let Search::Budget(allowed) = base.search else { return };
     segments::variants(first, base, sink);
     segments::points(own, base, sink);
-    if base.allowed.micro_batches {
+    if allowed.micro_batches {
         batch::variants(&first.graph, base, sink);
     }
-    if base.allowed.bf16 {
+    if allowed.bf16 {
         bf16::variants(&first.graph, &first.pressure, base, sink);
     }
 }

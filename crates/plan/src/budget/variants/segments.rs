@@ -43,7 +43,7 @@ pub fn variants(own: &Variant, base: &VariantBase, sink: &mut impl VariantSink) 
     let mut segments = Segments::of(&graph, base.inputs, base.target);
     let mut before: Option<(usize, Vec<Dropped>)> = None;
     for pieces in PIECES {
-        let changes_bits = base.allowed.micro_batches;
+        let changes_bits = base.search.allowed().micro_batches;
         let least = least.peak.bytes / WIDE;
         let made = segments.in_equal(EqualPieces { least, pieces, changes_bits });
         let Some((graph, segments)) = made else { return };
@@ -86,7 +86,7 @@ pub fn points(own: &[Variant], base: &VariantBase, sink: &mut impl VariantSink) 
         for goal in GOALS.iter().rev().step_by(step) {
             let goal = Goal {
                 bytes: (point.peak as f64 * goal) as u64,
-                changes_bits: base.allowed.micro_batches,
+                changes_bits: base.search.allowed().micro_batches,
             };
             let Some((made, _)) = segments.in_pieces(goal) else { continue };
             let order: Vec<u32> = (0..made.nodes.len() as u32).collect();
