@@ -4,7 +4,7 @@ use tonnage_core::bytes::{Bytes, LARGE};
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Lower, Mem};
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Attrs, OpDef, Scalar};
+use tonnage_core::{Attrs, DType, OpDef, Scalar};
 use tonnage_ops::OpId;
 use tonnage_ops::tile::{TileLimits, domain};
 use tonnage_plan::{Machine, Space, Target, TileRun, keeps_order};
@@ -120,8 +120,10 @@ impl Target for CpuTarget {
         (kernel_of(op)?.streaming?.reads)(call, input, layout)
     }
 
-    fn has_epilogue(&self, op: &OpDef) -> bool {
-        kernel_of(op).is_some_and(|kernel| kernel.has_epilogue)
+    // Numbers of 16 bits are summed in more, and would be rounded once where two steps round twice.
+    fn takes_epilogue(&self, op: &OpDef, dtype: DType, _: &TileRun, _: &[usize]) -> bool {
+        let hands_over = kernel_of(op).is_some_and(|kernel| kernel.has_epilogue);
+        hands_over && matches!(dtype, DType::F32 | DType::F64)
     }
 
     fn file_pieces(&self, bytes: Bytes) -> Bytes {

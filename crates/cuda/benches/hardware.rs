@@ -9,7 +9,7 @@ use tonnage_core::row::OpDef;
 use tonnage_core::tile::{Prim, Reduction, TileProgram};
 use tonnage_core::{Attrs, DType, Device, Scalar};
 use tonnage_cuda::cache::KernelCache;
-use tonnage_cuda::driver::{Gpu, list};
+use tonnage_cuda::driver::{Gpu, ProductAddresses, list};
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::product::Product;
 use tonnage_ops::nn::norm::group::GROUP_NORM;
@@ -160,8 +160,9 @@ fn run_all() -> Result<()> {
                 .map(|(layout, address)| (Operand::Memory(address, layout), DType::F32))
                 .collect();
             let (sizes, outputs) = (&rows.sizes[..], &[source(y)][..]);
-            let (made, scratch) = (sizes, None);
-            let call = OpCall { op, attrs, operands: &operands, sizes, made, outputs, scratch };
+            let (lies, scratch, shared) = (&[rows.clone()][..], None, emit::LEAST_SHARED);
+            let call =
+                OpCall { op, attrs, operands: &operands, sizes, lies, outputs, scratch, shared };
             let Some(launch) = emit::launch_op(&call)? else { return Ok(()) };
             gpu.launch(&launch, None)?;
             gpu.wait()?;
@@ -194,11 +195,13 @@ fn run_all() -> Result<()> {
             return Ok(());
         };
         let (left, right) = (source(x), source(x) + (rows * depth * dtype.size()) as u64);
-        gpu.multiply(&product, left, right, source(y), Some(source(z)))?;
+        let (out, workspace) = (source(y), Some(source(z)));
+        let at = ProductAddresses { left, right, bias: None, added: None, out, workspace };
+        gpu.multiply(&product, at)?;
         gpu.wait()?;
         let start = Instant::now();
         for _ in 0..20 {
-            gpu.multiply(&product, left, right, source(y), Some(source(z)))?;
+            gpu.multiply(&product, at)?;
         }
         gpu.wait()?;
         let seconds = start.elapsed().as_secs_f64() / 20.0;
@@ -289,9 +292,10 @@ fn batch_norm(gpu: &Gpu, [x, y, z]: [u64; 3]) -> Result<()> {
         (&GROUP_NORM_GRAD, &backward, [y, z + half, z + half + 4096], 5),
     ];
     for (op, operands, outputs, passes) in calls {
-        let (sizes, made) = (&pixels[..], &pixels[..]);
+        let (sizes, lies) = (&pixels[..], &[image.clone(), each.clone(), each.clone()][..]);
         let (outputs, scratch) = (&outputs[..], Some(z + half + 8192));
-        let call = OpCall { op, attrs: &attrs, operands, sizes, made, outputs, scratch };
+        let shared = emit::LEAST_SHARED;
+        let call = OpCall { op, attrs: &attrs, operands, sizes, lies, outputs, scratch, shared };
         let Some(launch) = emit::launch_op(&call)? else { continue };
         gpu.launch(&launch, None)?;
         gpu.wait()?;

@@ -7,7 +7,7 @@
 //   OUTPUTS         the word of the first output
 //
 // Words: batch, heads, queries, keys, heads of queries for one of keys, scale (f64); then for each operand an address and the steps of its
-// four axes; then the outputs, which lie in order.
+// four axes; then the outputs: for each an address, and the steps of batch, head and row. Elements of a row lie side by side.
 
 struct Head {
   const S* at;
@@ -18,6 +18,19 @@ struct Head {
 TN_FN Head head_of(const P& p, int operand, i64 b, i64 h) {
   const u64* const w = p.w + 6 + 5 * operand;
   return {(const S*)w[0] + b * (i64)w[1] + h * (i64)w[2], (i64)w[3], (i64)w[4]};
+}
+
+// The rows of one head of an output.
+template <class T>
+struct Made {
+  T* at;
+  i64 row;
+};
+
+template <class T>
+TN_FN Made<T> made_of(const P& p, int output, i64 b, i64 h) {
+  const u64* const w = p.w + OUTPUTS + 4 * output;
+  return {(T*)w[0] + b * (i64)w[1] + h * (i64)w[2], (i64)w[3]};
 }
 
 TN_FN C number_of(const P& p, int operand, i64 b, i64 h, i64 t) {

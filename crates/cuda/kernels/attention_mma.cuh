@@ -135,9 +135,9 @@ TN_FN void clear(f32 (&sums)[M][N][4]) {
       for (int i = 0; i < 4; i++) sums[m][n][i] = 0;
 }
 
-// Writes 16 rows of sums times a factor for each half: those from `row` on that are below `end`, of rows of a contiguous output.
+// Writes 16 rows of sums times a factor for each half: those from `row` on that are below `end`.
 template <int WIDTH>
-TN_FN void write(u16* to, const f32 (&sums)[filled(WIDTH) / 8][4], f32 upper, f32 lower, int row, int end, int lane) {
+TN_FN void write(const Made<u16>& to, const f32 (&sums)[filled(WIDTH) / 8][4], f32 upper, f32 lower, int row, int end, int lane) {
 #pragma unroll
   for (int half = 0; half < 2; half++) {
     const int r = row + lane / 4 + half * 8;
@@ -148,10 +148,10 @@ TN_FN void write(u16* to, const f32 (&sums)[filled(WIDTH) / 8][4], f32 upper, f3
       const u32 both = pack<BF16>(sums[n][2 * half] * by, sums[n][2 * half + 1] * by);
       if (r >= end || e >= WIDTH) continue;
       if (WIDTH % 2 == 0) {
-        *(u32*)(to + (i64)r * WIDTH + e) = both;
+        *(u32*)(to.at + r * to.row + e) = both;
       } else {
-        to[(i64)r * WIDTH + e] = (u16)both;
-        if (e + 1 < WIDTH) to[(i64)r * WIDTH + e + 1] = (u16)(both >> 16);
+        to.at[r * to.row + e] = (u16)both;
+        if (e + 1 < WIDTH) to.at[r * to.row + e + 1] = (u16)(both >> 16);
       }
     }
   }

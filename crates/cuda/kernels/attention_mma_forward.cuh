@@ -139,7 +139,8 @@ TN_KERNEL(kernel) {
         stage<E, BK>(tiles_v, v, from + BK, end);
       }
     }
-    const i64 number = (i64)(b * heads + h) * queries;
+    const Made<u16> means_at = made_of<u16>(p, 0, b, h);
+    const Made<f32> logs = made_of<f32>(p, 1, b, h), rests = made_of<f32>(p, 2, b, h);
 #pragma unroll
     for (int m = 0; m < M; m++) {
       f32 share[2];
@@ -155,12 +156,11 @@ TN_KERNEL(kernel) {
         const f32 log = tn::log(sum), largest = sum == 0 || MASK == 2 ? most[m][half] : most[m][half] * size;
         const f32 both = largest + log, part = both - largest;
         const f32 lost = (largest - (both - part)) + (log - part);
-        ((f32*)p.w[OUTPUTS + 1])[number + query] = both;
+        logs.at[query * logs.row] = both;
         // Of an infinity nothing is lost.
-        ((f32*)p.w[OUTPUTS + 2])[number + query] = tn::abs(both) < tn::Real<f32>::infinity() ? lost : 0.0f;
+        rests.at[query * rests.row] = tn::abs(both) < tn::Real<f32>::infinity() ? lost : 0.0f;
       }
-      u16* const to = (u16*)p.w[OUTPUTS] + number * E;
-      write<E>(to, means[m], share[0], share[1], first + own + m * 16, queries, lane);
+      write<E>(means_at, means[m], share[0], share[1], first + own + m * 16, queries, lane);
     }
   }
 }

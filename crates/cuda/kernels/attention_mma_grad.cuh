@@ -139,7 +139,7 @@ TN_KERNEL(of_queries) {
         stage<E, QUERY_KEYS>(tiles_v, v, from + QUERY_KEYS, end);
       }
     }
-    u16* const to = (u16*)p.w[OUTPUTS] + (i64)(b * heads + h) * queries * D;
+    const Made<u16> to = made_of<u16>(p, 0, b, h);
 #pragma unroll
     for (int m = 0; m < QUERY_M; m++) write<D>(to, sums[m], scale, scale, first + own + m * 16, queries, lane);
   }
@@ -268,9 +268,8 @@ TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
     }
     if (threadIdx.x < KEY_QUERIES) put_numbers(logs + next * KEY_QUERIES + threadIdx.x, coming);
   }
-  const i64 number = (i64)(b * (heads / group) + head) * keys;
-  if constexpr (OF_KEYS) write<D>((u16*)p.w[OUTPUTS + 1] + number * D, dk[0], scale, scale, from + own, keys, lane);
-  if constexpr (OF_VALUES) write<E>((u16*)p.w[OUTPUTS + 2] + number * E, dv[0], 1, 1, from + own, keys, lane);
+  if constexpr (OF_KEYS) write<D>(made_of<u16>(p, 1, b, head), dk[0], scale, scale, from + own, keys, lane);
+  if constexpr (OF_VALUES) write<E>(made_of<u16>(p, 2, b, head), dv[0], 1, 1, from + own, keys, lane);
 }
 
 TN_KERNEL(of_keys) {

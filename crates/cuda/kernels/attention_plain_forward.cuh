@@ -69,22 +69,23 @@ TN_KERNEL(kernel) {
       __syncthreads();
     }
     __syncthreads();
-    const i64 number = (b * heads + h) * queries + first;
+    const Made<S> made = made_of<S>(p, 0, b, h);
+    const Made<C> logs = made_of<C>(p, 1, b, h), rests = made_of<C>(p, 2, b, h);
     for (int i = 0; i < RQ; i++) {
       const int r = row * RQ + i;
       // Nothing was seen: nothing is there to be divided.
       const C share = total[r] == 0 ? (C)0 : (C)1 / total[r];
       for (int j = 0; j < CO; j++) {
         const int e = across + j * XQ;
-        if (first + r < queries && e < E) ((S*)p.w[OUTPUTS])[(number + r) * E + e] = store_s(sums[i][j] * share);
+        if (first + r < queries && e < E) made.at[(first + r) * made.row + e] = store_s(sums[i][j] * share);
       }
     }
     if (t < BQ && first + t < queries) {
       const C log = tn::log(total[t]), sum = largest[t] + log, part = sum - largest[t];
       const C lost = (largest[t] - (sum - part)) + (log - part);
-      ((C*)p.w[OUTPUTS + 1])[number + t] = sum;
+      logs.at[(first + t) * logs.row] = sum;
       // Of an infinity nothing is lost.
-      ((C*)p.w[OUTPUTS + 2])[number + t] = tn::abs(sum) < tn::Real<C>::infinity() ? lost : (C)0;
+      rests.at[(first + t) * rests.row] = tn::abs(sum) < tn::Real<C>::infinity() ? lost : (C)0;
     }
     __syncthreads();
   }

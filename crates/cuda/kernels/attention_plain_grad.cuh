@@ -76,11 +76,11 @@ TN_KERNEL(of_queries) {
         }
       __syncthreads();
     }
-    const i64 number = (b * heads + h) * queries + first;
+    const Made<S> made = made_of<S>(p, 0, b, h);
     for (int i = 0; i < RQ; i++)
       for (int j = 0; j < CO; j++) {
         const int r = row * RQ + i, d = across + j * XQ;
-        if (first + r < queries && d < D) ((S*)p.w[OUTPUTS])[(number + r) * D + d] = store_s(sums[i][j] * scale);
+        if (first + r < queries && d < D) made.at[(first + r) * made.row + d] = store_s(sums[i][j] * scale);
       }
     __syncthreads();
   }
@@ -124,16 +124,16 @@ TN_KERNEL(of_keys) {
         }
         __syncthreads();
       }
-    const i64 number = (b * groups + of_keys) * keys + from;
+    const Made<S> made_k = made_of<S>(p, 1, b, of_keys), made_v = made_of<S>(p, 2, b, of_keys);
     for (int i = 0; i < RK; i++) {
       const int c = row * RK + i;
       for (int j = 0; j < CD; j++) {
         const int d = across + j * XK;
-        if (from + c < keys && d < D) ((S*)p.w[OUTPUTS + 1])[(number + c) * D + d] = store_s(dk[i][j]);
+        if (from + c < keys && d < D) made_k.at[(from + c) * made_k.row + d] = store_s(dk[i][j]);
       }
       for (int j = 0; j < CE; j++) {
         const int e = across + j * XK;
-        if (from + c < keys && e < E) ((S*)p.w[OUTPUTS + 2])[(number + c) * E + e] = store_s(dv[i][j]);
+        if (from + c < keys && e < E) made_v.at[(from + c) * made_v.row + e] = store_s(dv[i][j]);
       }
     }
     __syncthreads();

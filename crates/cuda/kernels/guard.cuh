@@ -51,6 +51,7 @@ struct Guard {
   TN_FN void name##_guarded(const P& p, const Guard guard)
 #else
 #define TN_KERNEL(name)                                              \
+  static constexpr unsigned name##_threads = TN_THREADS;             \
   static void name##_guarded(const P& p, const Guard guard);         \
   static void name(const P& p, Status* status, u32 launch) {         \
     const Guard guard = {status, launch};                            \

@@ -1,13 +1,10 @@
-// Products of small matrices of 16-bit floats by the threads of a warp, and copies to shared memory that go on beside them: what an NVIDIA
-// GPU has from compute capability 8.0 on. The host's compiler is given the same functions by tests/emulated/warp.h.
+// Products of small matrices of 16-bit floats by the threads of a warp: what an NVIDIA GPU has from compute capability 8.0
+// on. The host's compiler is given the same functions by tests/emulated/warp.h.
 //
 // A matrix of 8 x 8 lies in a register of 32 bits a thread: thread t has row t / 4, columns t % 4 * 2 and the one after it. An accumulator
 // of 16 x 8 lies in four f32: the first two as above, the others 8 rows below.
 
 #ifdef __CUDACC_RTC__
-
-// Shared memory of a size that the launch says.
-#define TN_SHARED(name, bytes) extern __shared__ __align__(128) u8 name[]
 
 // Four matrices of 8 x 8; thread 8 i + r says where row r of matrix i begins, at a multiple of 16 bytes.
 TN_FN void load_matrices(u32 (&to)[4], const u16* row) {
@@ -45,22 +42,6 @@ TN_FN u32 pack(f32 low, f32 high) {
   else
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
   return both;
-}
-
-// 16 bytes to shared memory, or as many zeros.
-TN_FN void copy_async(u16* to, const u16* from, bool there) {
-  const u32 len = there ? 16 : 0;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((u32)__cvta_generic_to_shared(to)), "l"(from), "r"(len));
-}
-
-// Waits for the copies of this thread.
-TN_FN void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-
-// 2 to that power, within two units of the last place; subnormal numbers are zeros.
-TN_FN f32 exp2_near(f32 x) {
-  f32 y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }
 
 // What the thread has whose number in the warp differs in these bits.

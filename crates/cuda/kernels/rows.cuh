@@ -7,6 +7,9 @@ template <class C> TN_FN C rows_add(C a, C b) { return a + b; }
 
 // NaN is passed over.
 template <class C> TN_FN C rows_most(C a, C b) { return b > a ? b : a; }
+#ifdef __CUDACC_RTC__
+TN_FN f32 rows_most(f32 a, f32 b) { return ::fmaxf(a, b); }
+#endif
 
 #define TN_ROWS(name, join)                                                      \
   template <int L, class C> TN_FN C name(C x, C* tree) {                         \

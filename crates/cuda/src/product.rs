@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
+use tonnage_core::tile::{Form, Prim, TileProgram};
 use tonnage_core::{Bytes, DType};
+use tonnage_plan::{TileRead, TileRun};
 
 use crate::emit::Axes;
 
@@ -115,6 +117,80 @@ impl Product {
     }
 }
 
+/// What a product takes up of the elementwise step behind it, by the loads of that step's program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Finish {
+    /// A number for each column.
+    pub bias: Option<usize>,
+    /// An element for each of the result.
+    pub added: Option<usize>,
+}
+
+/// The same of a program that adds to the product and does nothing else: the library does that before it rounds. `is_made` says which loads
+/// read the product.
+pub fn finish(run: &TileRun, dtype: DType, is_made: impl Fn(usize) -> bool) -> Option<Finish> {
+    let program = &run.program;
+    let elements = Form::Elements(dtype);
+    let [(sum, form)] = program.stores[..] else { return None };
+    if form != elements || program.loads.iter().any(|load| *load != elements) {
+        return None;
+    }
+    let mut summands = SmallVec::new();
+    collect_summands(program, usize::from(sum), dtype, &mut summands)?;
+    let (mut finish, mut products) = (Finish::default(), 0);
+    for load in summands {
+        if is_made(load) {
+            products += 1;
+            continue;
+        }
+        let TileRead::Input(_, layout) = run.reads.get(load)? else { return None };
+        let place = match () {
+            () if layout.is_contiguous() && layout.sizes == run.domain => &mut finish.added,
+            () if is_for_columns(layout) && has_bias(dtype) => &mut finish.bias,
+            () => return None,
+        };
+        if place.replace(load).is_some() {
+            return None;
+        }
+    }
+    (products == 1 && finish != Finish::default()).then_some(finish)
+}
+
+/// The loads that a register is the sum of, each rounded to that dtype or not.
+fn collect_summands(
+    program: &TileProgram,
+    register: usize,
+    dtype: DType,
+    summands: &mut SmallVec<[usize; 4]>,
+) -> Option<()> {
+    let Some(at) = register.checked_sub(program.loads.len()) else {
+        summands.push(register);
+        // A product, a bias and a matrix.
+        return (summands.len() <= 3).then_some(());
+    };
+    let instr = program.code.get(at)?;
+    match instr.prim {
+        Prim::Add => {}
+        Prim::RoundTo(to) if to == dtype => {}
+        _ => return None,
+    }
+    let mut args = instr.args.iter();
+    args.try_for_each(|arg| collect_summands(program, usize::from(*arg), dtype, summands))
+}
+
+/// Whether a layout has a number for each column, the same in all rows.
+fn is_for_columns(layout: &Layout) -> bool {
+    layout.strides.split_last().is_some_and(|(last, others)| {
+        others.iter().zip(&layout.sizes).all(|(step, n)| *step == 0 || *n == 1)
+            && (*last == 1 || layout.sizes.last() == Some(&1))
+    })
+}
+
+/// Whether the library adds numbers for each column to products of that dtype.
+fn has_bias(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+}
+
 /// Steps along the batch's axes.
 fn broadcast(layout: &Layout, batch_rank: usize, out: &[usize]) -> SmallVec<[i64; 4]> {
     let own = layout.sizes.len() - 2;
@@ -146,10 +222,58 @@ fn matrix(layout: &Layout, (row, col): (usize, usize), batch: i64) -> Option<Mat
 
 #[cfg(test)]
 mod tests {
+    use tonnage_core::tile::TileProgram;
+
     use super::*;
 
     fn layout(sizes: &[usize]) -> Layout {
         Layout::contiguous(sizes)
+    }
+
+    /// What a product takes up of `load 0 + load 1 + ...`, where all lie so over a domain of 3 x 4 and one is the product.
+    fn taken(dtype: DType, strides: &[[isize; 2]], prim: Prim, made: usize) -> Option<Finish> {
+        let mut program = TileProgram::loading(&vec![dtype; strides.len()]);
+        let mut sum = 0;
+        for load in 1..strides.len() as u8 {
+            sum = program.push(prim, &[sum, load.into()]);
+            sum = match dtype.compute() == dtype {
+                true => sum,
+                false => program.push(Prim::RoundTo(dtype), &[sum]),
+            };
+        }
+        program.store(sum, dtype);
+        let layout = |strides: &[isize; 2]| Layout {
+            sizes: [3, 4].into_iter().collect(),
+            strides: strides.iter().copied().collect(),
+            offset: 0,
+        };
+        let reads = strides.iter().enumerate().map(|(i, s)| TileRead::Input(i, layout(s)));
+        let run = TileRun::new(program, [3, 4].into_iter().collect(), reads.collect());
+        finish(&run, dtype, |load| load == made)
+    }
+
+    #[test]
+    fn a_product_takes_up_what_is_added_to_it_by_column_or_by_element() {
+        let (whole, rows, cols, one) = ([4, 1], [1, 0], [0, 1], [0, 0]);
+        let of = |bias, added| Some(Finish { bias, added });
+        let (f32, bf16) = (DType::F32, DType::BF16);
+        assert_eq!(taken(f32, &[whole, cols], Prim::Add, 0), of(Some(1), None));
+        assert_eq!(taken(bf16, &[cols, whole], Prim::Add, 1), of(Some(0), None));
+        assert_eq!(taken(f32, &[whole, whole], Prim::Add, 1), of(None, Some(0)));
+        assert_eq!(taken(DType::F64, &[whole, whole], Prim::Add, 0), of(None, Some(1)));
+        assert_eq!(taken(bf16, &[whole, cols, whole], Prim::Add, 0), of(Some(1), Some(2)));
+        assert_eq!(taken(bf16, &[cols, whole, whole], Prim::Add, 2), of(Some(0), Some(1)));
+        for (dtype, strides, prim) in [
+            (f32, vec![whole, rows], Prim::Add),
+            (f32, vec![whole, one], Prim::Add),
+            (f32, vec![whole, cols], Prim::Mul),
+            (f32, vec![whole, whole, whole], Prim::Add),
+            (f32, vec![whole, cols, cols], Prim::Add),
+            (f32, vec![whole, cols, whole, whole], Prim::Add),
+            (DType::F64, vec![whole, cols], Prim::Add),
+        ] {
+            assert_eq!(taken(dtype, &strides, prim, 0), None, "{strides:?}");
+        }
     }
 
     #[test]

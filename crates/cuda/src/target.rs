@@ -4,7 +4,7 @@ use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
 use tonnage_core::row::Call;
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Attrs, Bytes, OpDef, Scalar, TensorType};
+use tonnage_core::{Attrs, Bytes, DType, OpDef, Scalar, TensorType};
 use tonnage_ops::OpId;
 use tonnage_ops::linalg::matmul::{MATMUL, transposes};
 use tonnage_ops::tile::TileLimits;
@@ -12,7 +12,7 @@ use tonnage_plan::{Machine, SharedTarget, Space, Target, TileRead, TileRun, keep
 
 use crate::driver::GpuInfo;
 use crate::emit;
-use crate::product::Product;
+use crate::product::{Product, finish};
 
 /// The driver hands out memory in whole multiples of this.
 pub const PAGE: u64 = 2 << 20;
@@ -85,6 +85,8 @@ fn machine(flops: f64, matrix: f64, bytes: f64) -> Machine {
         matrix,
         // Powers between its products keep tensor cores waiting.
         attention: 0.27 * matrix,
+        // An instruction each, where those of `flops` are two; loads, stores and addresses come on top.
+        elementwise: flops / 3.6,
         // A launch takes some microseconds; what is spilled goes over the bus to host memory.
         step: 4e-6,
         fork: 0.0,
@@ -176,8 +178,16 @@ impl Target for CudaTarget {
         None
     }
 
-    fn has_epilogue(&self, _: &OpDef) -> bool {
-        false
+    fn takes_epilogue(&self, op: &OpDef, dtype: DType, run: &TileRun, made: &[usize]) -> bool {
+        let is_made = |load| made.contains(&load);
+        op.id == OpId::Matmul as u16 && finish(run, dtype, is_made).is_some()
+    }
+
+    fn lays_out(&self, op: &OpDef, call: &Call, output: usize) -> bool {
+        let width = |i: usize| call.inputs.get(i)?.shape.last()?.known();
+        let dtype = call.inputs.first().map(|ty| ty.dtype);
+        emit::lays_out(op, output)
+            && dtype.is_some_and(|dtype| emit::has_kernel(op, call.attrs, dtype, width))
     }
 
     fn file_pieces(&self, bytes: Bytes) -> Bytes {

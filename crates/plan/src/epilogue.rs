@@ -3,9 +3,10 @@
 //!
 //! Decision: `docs/decisions/epilogues.md`.
 
-use tonnage_core::DType;
+use smallvec::SmallVec;
 use tonnage_core::graph::Graph;
 use tonnage_core::tile::{Close, Form};
+use tonnage_core::{DType, OpDef};
 
 use crate::place::store;
 use crate::plan::{Placed, Run, Step, TileRead};
@@ -26,12 +27,12 @@ pub(crate) fn join(
         }
         match &steps[at].run {
             Run::Nothing if !steps[at].dynamic => {}
-            Run::Kernel(_) => {
-                kernel = has_epilogue(graph, &steps[at], target).map(|dtype| (at, dtype))
-            }
-            Run::Tile(_) => {
-                if let Some((by, dtype)) = kernel.take()
-                    && fits(places, &steps[by], dtype, &steps[at])
+            Run::Kernel(_) => kernel = Some(at),
+            Run::Tile(run) => {
+                if let Some(by) = kernel.take()
+                    && let Some((op, dtype)) = made_by(graph, &steps[by])
+                    && let Some(made) = loads_of_made(places, &steps[by], dtype, &steps[at])
+                    && target.takes_epilogue(op, dtype, run, &made)
                 {
                     steps[by].epilogue = Some(at);
                 }
@@ -41,44 +42,54 @@ pub(crate) fn join(
     }
 }
 
-/// The dtype of what a kernel hands over as it is stored. (Numbers of 16 bits are summed in more, and would be rounded once
-/// where two steps round twice.)
-fn has_epilogue(graph: &Graph, step: &Step, target: &dyn Target) -> Option<DType> {
+/// The op of a kernel with one output, and that output's dtype. (A step that runs on the host for its device copies what it alone
+/// reads and makes.)
+fn made_by<'g>(graph: &'g Graph, step: &Step) -> Option<(&'g OpDef, DType)> {
     let (node, [made]) = (graph.nodes.get(step.node)?, step.writes.as_slice()) else {
         return None;
     };
-    let dtype = graph.ty(*made).dtype;
-    let hands_over = target.has_epilogue(node.op) && !step.dynamic;
-    (hands_over && matches!(dtype, DType::F32 | DType::F64)).then_some(dtype)
+    (!step.dynamic && step.staging.is_none()).then(|| (node.op, graph.ty(*made).dtype))
 }
 
-/// True of a step that does nothing but change what the kernel has made, where it lies, element by element.
-fn fits(places: &[Option<Placed>], kernel: &Step, dtype: DType, step: &Step) -> bool {
+/// Which loads read what the kernel has made, of a step that does nothing but change that where it lies, element by element.
+fn loads_of_made(
+    places: &[Option<Placed>],
+    kernel: &Step,
+    dtype: DType,
+    step: &Step,
+) -> Option<SmallVec<[usize; 2]>> {
     let place = |id: &tonnage_core::ValueId| places.get(id.index()).and_then(Option::as_ref);
-    let (Run::Tile(run), false) = (&step.run, step.dynamic) else { return false };
+    let (Run::Tile(run), false) = (&step.run, step.dynamic) else { return None };
     let ([made], [written]) = (kernel.writes.as_slice(), step.writes.as_slice()) else {
-        return false;
+        return None;
     };
-    let (Some(made), Some(written)) = (place(made), place(written)) else { return false };
+    let (made, written) = (place(made)?, place(written)?);
     let of_made = |at| store(at).is_some() && store(at) == store(&made.at);
     let count: usize = run.domain.iter().product();
-    // Every read of those bytes is of the very element that is written.
-    let in_order = |(read, form): (&TileRead, &Form)| match read {
-        // A file is read at one's own pace, and may fail.
-        TileRead::Generator(generator, _) => !generator.is_stored(),
-        TileRead::Input(i, layout) => match step.reads.get(*i).and_then(place) {
-            Some(placed) if of_made(&placed.at) => {
-                *form == Form::Elements(dtype) && layout.offset == 0 && layout.is_contiguous()
+    let mut loads = SmallVec::new();
+    for (number, (read, form)) in run.reads.iter().zip(&run.program.loads).enumerate() {
+        match read {
+            // A file is read at one's own pace, and may fail.
+            TileRead::Generator(generator, _) if generator.is_stored() => return None,
+            TileRead::Generator(..) => {}
+            TileRead::Input(i, layout) => {
+                if of_made(&place(step.reads.get(*i)?)?.at) {
+                    let is_element = *form == Form::Elements(dtype)
+                        && layout.offset == 0
+                        && layout.is_contiguous();
+                    if !is_element {
+                        return None;
+                    }
+                    loads.push(number);
+                }
             }
-            Some(_) => true,
-            None => false,
-        },
-    };
-    run.program.close == Close::Store
+        }
+    }
+    let changes_made = run.program.close == Close::Store
         && matches!(run.program.stores.as_slice(), [(_, form)] if *form == Form::Elements(dtype))
         && of_made(&written.at)
         && made.layout.offset == 0
         && made.layout.is_contiguous()
-        && made.layout.count() == count
-        && run.reads.iter().zip(&run.program.loads).all(in_order)
+        && made.layout.count() == count;
+    changes_made.then_some(loads)
 }

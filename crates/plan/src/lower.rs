@@ -44,7 +44,7 @@ fn finish(graph: Graph, target: &dyn Target) -> Result<Graph> {
         *region = made;
     }
     let graph = protect_reads(carry(updates_wait(graph)?)?)?;
-    let mut graph = parts_alone(fuse(see_through(graph)?, &target.tile_limits())?)?;
+    let mut graph = parts_alone(fuse(see_through(graph)?, target)?)?;
     graph.prune();
     numbered(graph)
 }

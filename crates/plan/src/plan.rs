@@ -286,8 +286,8 @@ pub enum Run {
 /// What the call of a kernel needs that its types say, found when it is planned.
 #[derive(Debug, Clone)]
 pub struct KernelCall {
-    /// Sizes of the outputs, in order.
-    pub outputs: SmallVec<[Sizes; 2]>,
+    /// How the elements of the outputs lie, in order.
+    pub outputs: SmallVec<[Layout; 2]>,
     /// What it takes.
     pub cost: Cost,
 }

@@ -10,7 +10,7 @@ use tonnage_core::bytes::LARGE;
 use tonnage_core::layout::Layout;
 use tonnage_core::row::{Call, Lower};
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Attrs, Bytes, OpDef, Scalar};
+use tonnage_core::{Attrs, Bytes, DType, OpDef, Scalar};
 use tonnage_ops::tile::TileLimits;
 
 use crate::budget::Machine;
@@ -64,8 +64,14 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// whole. A kernel that cuts its sums by the size of a call does not.
     fn keeps_bits(&self, op: &OpDef, whole: &Call, piece: &Call) -> bool;
 
-    /// Whether the kernel of an op hands its one output over to an epilogue as it is made.
-    fn has_epilogue(&self, op: &OpDef) -> bool;
+    /// Whether the kernel of an op can finish its one output, of that dtype, by a tile program as it makes it; `made` are the loads
+    /// of the program that read it.
+    fn takes_epilogue(&self, op: &OpDef, dtype: DType, run: &TileRun, made: &[usize]) -> bool;
+
+    /// Whether the kernel of an op writes an output in any order of its axes but the last, along which elements lie side by side.
+    fn lays_out(&self, _: &OpDef, _: &Call, _: usize) -> bool {
+        false
+    }
 
     /// What elements are made in on their way to a file that takes that many bytes.
     fn file_pieces(&self, bytes: Bytes) -> Bytes;
@@ -168,7 +174,7 @@ impl Target for DescribedTarget {
         keeps_order(op, whole)
     }
 
-    fn has_epilogue(&self, _: &OpDef) -> bool {
+    fn takes_epilogue(&self, _: &OpDef, _: DType, _: &TileRun, _: &[usize]) -> bool {
         false
     }
 

@@ -12,11 +12,12 @@ use tonnage_core::{Builder, Bytes, DType, Emit, Kind, OpDef, Scalar, TensorType}
 use tonnage_cpu::CpuTarget;
 use tonnage_ops::index::sort::SORT;
 use tonnage_ops::linalg::matmul::MATMUL;
-use tonnage_ops::math::{exp::EXP, tanh::TANH};
+use tonnage_ops::math::{add::ADD, exp::EXP, tanh::TANH};
+use tonnage_ops::shape::{reshape::RESHAPE, transpose::TRANSPOSE};
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{
-    DescribedTarget, InputSpec, Machine, Plan, PlanOptions, SharedTarget, Space, Target, TileRun,
-    lower, plan,
+    DescribedTarget, InputSpec, Machine, Plan, PlanOptions, Run, SharedTarget, Space, Target,
+    TileRun, lower, plan,
 };
 
 /// `tanh(exp(x @ w))`, as it runs on a device.
@@ -80,7 +81,10 @@ impl Target for Accelerator {
     fn streamed(&self, _: &OpDef, _: &Call, _: usize, _: &Layout) -> Option<usize> {
         None
     }
-    fn has_epilogue(&self, op: &OpDef) -> bool {
+    fn takes_epilogue(&self, op: &OpDef, _: DType, _: &TileRun, _: &[usize]) -> bool {
+        *op == MATMUL
+    }
+    fn lays_out(&self, op: &OpDef, _: &Call, _: usize) -> bool {
         *op == MATMUL
     }
     fn file_pieces(&self, bytes: Bytes) -> Bytes {
@@ -134,6 +138,73 @@ fn a_target_says_whether_products_have_epilogues() {
 }
 
 #[test]
+fn what_several_read_is_made_by_the_kernel_before_it_where_that_can() {
+    let planned = |target: SharedTarget| {
+        let types = [&[64, 64][..], &[64, 64], &[64]].map(|n| TensorType::new(DType::F32, n));
+        let mut builder = Builder::new();
+        let [x, w, bias] = types.clone().map(|ty| builder.input(ty, Kind::Input, None));
+        let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
+        let y = builder.apply(&MATMUL, vec![x, w], attrs).unwrap();
+        let y = builder.apply(&ADD, vec![y, bias], Attrs::None).unwrap();
+        let both = [&EXP, &TANH].map(|op| builder.apply(op, vec![y.clone()], Attrs::None).unwrap());
+        let graph = Arc::new(lower(&builder.finish(&both).unwrap(), &*target).unwrap());
+        let specs = types.map(|ty| InputSpec::contiguous(&ty, "test", false).unwrap());
+        plan(&graph, &specs, PlanOptions::new(target)).unwrap()
+    };
+    let taken_up = |plan: &Plan| plan.steps.iter().filter_map(|s| s.epilogue).count();
+    let adds = |plan: &Plan| plan.graph.nodes.iter().filter(|node| *node.op == ADD).count();
+    let alone = planned(Arc::new(DescribedTarget::default()));
+    assert_eq!((adds(&alone), taken_up(&alone)), (0, 0), "{alone}");
+    let with_product = planned(Arc::new(accelerator(0)));
+    assert_eq!((adds(&with_product), taken_up(&with_product)), (1, 1), "{with_product}");
+    assert_eq!(with_product.peak(), alone.peak());
+}
+
+/// A batch of products with its axes in that order, as one row for the first two of them.
+fn planned_in_order(target: SharedTarget, order: [usize; 4]) -> Plan {
+    let (left, right) = ([4, 8, 16, 16], [4, 8, 16, 32]);
+    let sizes = order.map(|axis| [4, 8, 16, 32][axis]);
+    let mut builder = Builder::new();
+    let [x, w] = [left, right]
+        .map(|sizes| builder.input(TensorType::new(DType::F32, sizes), Kind::Input, None));
+    let attrs = Attrs::Matmul { transpose_a: false, transpose_b: false };
+    let y = builder.apply(&MATMUL, vec![x, w], attrs).unwrap();
+    let order = Attrs::Order(order.as_slice().into());
+    let y = builder.apply(&TRANSPOSE, vec![y], order).unwrap();
+    let rows = Attrs::Shape([sizes[0] * sizes[1], sizes[2] * sizes[3]].into_iter().collect());
+    let y = builder.apply(&RESHAPE, vec![y], rows).unwrap();
+    let y = builder.apply(&SORT, vec![y], Attrs::Descending(false)).unwrap();
+    let graph = Arc::new(lower(&builder.finish(&[y]).unwrap(), &*target).unwrap());
+    let spec =
+        |sizes| InputSpec::contiguous(&TensorType::new(DType::F32, sizes), "test", false).unwrap();
+    plan(&graph, &[spec(left), spec(right)], PlanOptions::new(target)).unwrap()
+}
+
+#[test]
+fn a_kernel_that_can_writes_in_the_order_in_which_its_result_is_read() {
+    let copies = |plan: &Plan| plan.steps.iter().filter(|s| matches!(s.run, Run::Tile(_))).count();
+    let strides = |plan: &Plan| {
+        let calls = plan.steps.iter().filter_map(|step| match &step.run {
+            Run::Kernel(call) => call.as_ref(),
+            _ => None,
+        });
+        calls.flat_map(|call| &call.outputs).next().unwrap().strides.to_vec()
+    };
+    let result = Bytes::new(4 * 8 * 16 * 32 * 4);
+    let plain = planned_in_order(Arc::new(DescribedTarget::default()), [0, 2, 1, 3]);
+    assert_eq!((copies(&plain), strides(&plain)), (1, vec![4096, 512, 32, 1]));
+    let in_order = planned_in_order(Arc::new(accelerator(0)), [0, 2, 1, 3]);
+    assert_eq!((copies(&in_order), strides(&in_order)), (0, vec![4096, 32, 256, 1]));
+    assert_eq!(in_order.peak() + result, plain.peak());
+    let outer = planned_in_order(Arc::new(accelerator(0)), [2, 0, 1, 3]);
+    assert_eq!((copies(&outer), strides(&outer)), (0, vec![256, 32, 1024, 1]));
+    // Elements of a row lie side by side; what is read in order is left alone.
+    for order in [[0, 1, 3, 2], [0, 1, 2, 3]] {
+        assert_eq!(strides(&planned_in_order(Arc::new(accelerator(0)), order)), [4096, 512, 32, 1]);
+    }
+}
+
+#[test]
 fn plans_say_what_they_are_for() {
     assert_eq!(planned(Arc::new(accelerator(0))).target.name(), "an accelerator");
     assert_eq!(
@@ -161,7 +232,7 @@ fn programs_are_as_long_as_a_target_runs_them() {
         let mut sum = values.pop().unwrap();
         for value in values.into_iter().rev() {
             let both = vec![sum, value];
-            sum = builder.apply(&tonnage_ops::math::add::ADD, both, Attrs::None).unwrap();
+            sum = builder.apply(&ADD, both, Attrs::None).unwrap();
         }
         lower(&builder.finish(&[sum]).unwrap(), &target).unwrap().nodes.len()
     };

@@ -34,6 +34,7 @@ use crate::cache::KernelCache;
 
 use copies::CopyLane;
 use module::Modules;
+pub use product::ProductAddresses;
 use product::Products;
 use status::Checks;
 
@@ -51,6 +52,8 @@ pub struct GpuInfo {
     pub capability: (u32, u32),
     /// Its multiprocessors.
     pub multiprocessors: u32,
+    /// Shared memory that a block of threads may ask for, in bytes.
+    pub shared: u32,
     /// The CUDA version of the driver: `(13, 0)`.
     pub driver: (u32, u32),
 }
@@ -133,9 +136,10 @@ fn info(ordinal: c_int, version: i32) -> std::result::Result<(sys::CUdevice, Gpu
         attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
     );
     let multiprocessors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+    let shared = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
     let driver = (version as u32 / 1000, version as u32 % 1000 / 10);
     let memory = Bytes::of(memory);
-    Ok((device, GpuInfo { name, memory, capability, multiprocessors, driver }))
+    Ok((device, GpuInfo { name, memory, capability, multiprocessors, shared, driver }))
 }
 
 /// What the driver said, in words.

@@ -23,7 +23,35 @@ pub struct Products(Mutex<Option<Library>>);
 struct Library {
     handle: sys::cublasLtHandle_t,
     /// By the product, the alignments of operands and result, and the workspace.
-    chosen: HashMap<(Product, [u32; 3], usize), Chosen>,
+    chosen: HashMap<Choice, Chosen>,
+}
+
+/// What decides how a product is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Choice {
+    product: Product,
+    has_bias: bool,
+    /// Alignments of the operands, of the result, and of what is added to it.
+    aligned: [u32; 4],
+    /// Bytes of workspace.
+    workspace: usize,
+}
+
+/// Where a product finds what it needs.
+#[derive(Debug, Clone, Copy)]
+pub struct ProductAddresses {
+    /// Of the left operand.
+    pub left: u64,
+    /// Of the right operand.
+    pub right: u64,
+    /// Of what is added to each row, if there is anything.
+    pub bias: Option<u64>,
+    /// Of what is added to each element.
+    pub added: Option<u64>,
+    /// Of the result.
+    pub out: u64,
+    /// Of the workspace, if there is one.
+    pub workspace: Option<u64>,
 }
 
 /// How a product is computed. The library's objects live as long as the process does.
@@ -52,15 +80,11 @@ impl Library {
         Ok(Library { handle, chosen: HashMap::new() })
     }
 
-    fn choose(
-        &mut self,
-        product: &Product,
-        aligned: [u32; 3],
-        workspace: usize,
-    ) -> std::result::Result<Chosen, String> {
-        if let Some(chosen) = self.chosen.get(&(*product, aligned, workspace)) {
+    fn choose(&mut self, choice: Choice) -> std::result::Result<Chosen, String> {
+        if let Some(chosen) = self.chosen.get(&choice) {
             return Ok(*chosen);
         }
+        let Choice { product, has_bias, aligned, workspace } = choice;
         let (data, compute, scale) = match product.dtype {
             DType::F64 => (DataType::CUDA_R_64F, Compute::CUBLAS_COMPUTE_64F, DataType::CUDA_R_64F),
             DType::F16 => (DataType::CUDA_R_16F, Compute::CUBLAS_COMPUTE_32F, DataType::CUDA_R_32F),
@@ -74,7 +98,7 @@ impl Library {
         said(unsafe { sys::cublasLtMatmulDescCreate(&mut desc, compute, scale) })?;
         // The library takes matrices by columns. Our result by rows is its transpose by columns: the right operand comes first, and an operand
         // by rows is already the transpose that is wanted.
-        let Product { rows, cols, depth, batch, left, right, .. } = *product;
+        let Product { rows, cols, depth, batch, left, right, .. } = product;
         for (attribute, matrix) in [
             (DescAttribute::CUBLASLT_MATMUL_DESC_TRANSA, right),
             (DescAttribute::CUBLASLT_MATMUL_DESC_TRANSB, left),
@@ -86,6 +110,18 @@ impl Library {
                     desc,
                     attribute,
                     ptr::from_ref(&transposed).cast(),
+                    4,
+                )
+            })?;
+        }
+        if has_bias {
+            let epilogue = sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS;
+            // SAFETY: the attribute is a number of 32 bits.
+            said(unsafe {
+                sys::cublasLtMatmulDescSetAttribute(
+                    desc,
+                    DescAttribute::CUBLASLT_MATMUL_DESC_EPILOGUE,
+                    ptr::from_ref(&epilogue).cast(),
                     4,
                 )
             })?;
@@ -143,7 +179,7 @@ impl Library {
         let alignments = [
             (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned[1]),
             (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned[0]),
-            (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned[2]),
+            (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned[3]),
             (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned[2]),
         ];
         for (attribute, bytes) in alignments {
@@ -187,7 +223,7 @@ impl Library {
             out: out_layout,
             algorithm: found.algo,
         };
-        self.chosen.insert((*product, aligned, workspace), chosen);
+        self.chosen.insert(choice, chosen);
         Ok(chosen)
     }
 }
@@ -198,18 +234,12 @@ fn alignment(address: u64) -> u32 {
 }
 
 impl Gpu {
-    /// Launches a product: the addresses of both operands, of the result, and of the workspace.
+    /// Launches a product.
     ///
     /// # Errors
     /// Where the library is not there, or fails.
-    pub fn multiply(
-        &self,
-        product: &Product,
-        left: u64,
-        right: u64,
-        out: u64,
-        workspace: Option<u64>,
-    ) -> Result<()> {
+    pub fn multiply(&self, product: &Product, at: ProductAddresses) -> Result<()> {
+        let ProductAddresses { left, right, bias, added, out, workspace } = at;
         if product.rows == 0 || product.cols == 0 || product.batch == 0 {
             return Ok(());
         }
@@ -225,13 +255,31 @@ impl Gpu {
         };
         let workspace = workspace.map(|at| at.next_multiple_of(WORKSPACE_ALIGN));
         let space = if workspace.is_some() { product.space().as_usize() } else { 0 };
-        let aligned = [alignment(left), alignment(right), alignment(out)];
-        let chosen = library.choose(product, aligned, space).map_err(|what| self.failed(what))?;
+        let choice = Choice {
+            product: *product,
+            has_bias: bias.is_some(),
+            aligned: [left, right, out, added.unwrap_or(out)].map(alignment),
+            workspace: space,
+        };
+        let chosen = library.choose(choice).map_err(|what| self.failed(what))?;
+        if let Some(bias) = bias {
+            // SAFETY: the attribute is an address of the device.
+            let status = unsafe {
+                sys::cublasLtMatmulDescSetAttribute(
+                    chosen.desc,
+                    DescAttribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                    ptr::from_ref(&bias).cast(),
+                    8,
+                )
+            };
+            said(status).map_err(|what| self.failed(what))?;
+        }
         let (single, double) = ([1f32, 0.0], [1f64, 0.0]);
         let (one, zero): (*const c_void, *const c_void) = match product.dtype {
             DType::F64 => (ptr::from_ref(&double[0]).cast(), ptr::from_ref(&double[1]).cast()),
             _ => (ptr::from_ref(&single[0]).cast(), ptr::from_ref(&single[1]).cast()),
         };
+        let share = if added.is_some() { one } else { zero };
         let address = |at: u64| ptr::without_provenance_mut::<c_void>(at as usize);
         // SAFETY: objects of this library for these sizes, addresses of the device, and factors that live until the call returns.
         let status = unsafe {
@@ -243,8 +291,8 @@ impl Gpu {
                 chosen.right,
                 address(left),
                 chosen.left,
-                zero,
-                address(out),
+                share,
+                address(added.unwrap_or(out)),
                 chosen.out,
                 address(out),
                 chosen.out,

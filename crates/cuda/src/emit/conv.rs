@@ -138,8 +138,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let (of, window) = attrs(call.op.name, call.attrs)?;
     let ((left, left_lies, dtype), (right, right_lies, _)) = (call.memory(0)?, call.memory(1)?);
     let (image, made) = match conv {
-        Conv::Forward => (&left_lies.sizes[..], call.made),
-        Conv::Transpose => (call.made, &left_lies.sizes[..]),
+        Conv::Forward => (&left_lies.sizes[..], call.made()),
+        Conv::Transpose => (call.made(), &left_lies.sizes[..]),
         Conv::FilterGrad => (&left_lies.sizes[..], &right_lies.sizes[..]),
     };
     let sizes = ConvSizes::from_sizes(window, of.groups, image, made);

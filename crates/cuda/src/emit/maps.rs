@@ -86,7 +86,7 @@ pub fn has(op: &OpDef, attrs: &Attrs) -> bool {
 /// What the attributes say.
 fn maps(call: &OpCall) -> Result<Maps> {
     let mut parts: SmallVec<[Part; 4]> = SmallVec::new();
-    let mut ways: SmallVec<[Way; 4]> = SmallVec::from_elem(Way::Shift, call.made.len());
+    let mut ways: SmallVec<[Way; 4]> = SmallVec::from_elem(Way::Shift, call.made().len());
     let mut before = 0;
     for i in 0..call.operands.len() {
         let (address, layout, _) = call.memory(i)?;
@@ -210,7 +210,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let (Some((_, dtype)), Some(out)) = (call.operands.first(), call.outputs.first()) else {
         return Err(bad("a part, and a result"));
     };
-    let mut sizes: SmallVec<[i64; 4]> = call.made.iter().map(|n| *n as i64).collect();
+    let mut sizes: SmallVec<[i64; 4]> = call.made().iter().map(|n| *n as i64).collect();
     let fill = match call.attrs {
         Attrs::Pad { padding: PadMode::Constant(value), .. } => bits(*value, *dtype),
         _ => 0,

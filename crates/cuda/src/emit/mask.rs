@@ -120,8 +120,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     if len > u64::from(u32::MAX) {
         return Err(bad("more rows than a list has bits for"));
     }
-    let made: u64 = call.made.iter().map(|n| *n as u64).product();
-    let room = call.made.first().copied().unwrap_or(0) as u64;
+    let made: u64 = call.made().iter().map(|n| *n as u64).product();
+    let room = call.made().first().copied().unwrap_or(0) as u64;
     let (along, given) = (walk_of(mask_lies), rows.map(|(_, layout, _)| layout));
     let (row, expected) = match mask {
         Mask::Take => (made / room.max(1), room),

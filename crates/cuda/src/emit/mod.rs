@@ -225,15 +225,25 @@ pub struct OpCall<'a> {
     pub operands: &'a [(Operand<'a>, DType)],
     /// The sizes of the first one.
     pub sizes: &'a [usize],
-    /// The sizes of the first output.
-    pub made: &'a [usize],
+    /// How the elements of its outputs lie: in order, but for those that may [lie otherwise](lays_out).
+    pub lies: &'a [Layout],
     /// Where its outputs go.
     pub outputs: &'a [u64],
     /// Its workspace, where it has any.
     pub scratch: Option<u64>,
+    /// Shared memory that a block of threads may ask for, in bytes.
+    pub shared: usize,
 }
 
+/// Shared memory that a block may ask for on every device from compute capability 8.0 on.
+pub const LEAST_SHARED: usize = 99 << 10;
+
 impl<'a> OpCall<'a> {
+    /// The sizes of the first output.
+    fn made(&self) -> &'a [usize] {
+        self.lies.first().map_or(&[], |layout| &layout.sizes)
+    }
+
     /// Operand `i`, in memory: where its first element lies, its layout and its dtype.
     fn memory(&self, i: usize) -> Result<(u64, &'a Layout, DType)> {
         memory(self.operands.get(i).ok_or_else(|| bad("an op with more operands"))?)
@@ -322,6 +332,11 @@ pub fn has_kernel(
     fits && family(op, attrs, dtype).is_some()
 }
 
+/// Whether the kernel of an op writes an output however its rows lie.
+pub fn lays_out(op: &OpDef, output: usize) -> bool {
+    attention::is(op) && attention::lays_out(op, output)
+}
+
 /// The launch of an op that has a kernel; nothing where there is nothing to do.
 ///
 /// # Errors
@@ -379,6 +394,7 @@ impl KernelKey {
     pub fn block(&self, function: &str) -> Block {
         match self {
             KernelKey::Attention(key) => attention::block(key, function),
+            KernelKey::Rows(key) => key.block(function),
             _ => Block::DEFAULT,
         }
     }

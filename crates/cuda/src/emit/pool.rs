@@ -116,7 +116,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     };
     let Some(pool) = Pool::of(call.op) else { return Err(bad("an op that pools")) };
     let geometry = WindowGeometry::of(call.op.name, window)?;
-    let own = Layout::contiguous(call.made);
+    let own = Layout::contiguous(call.made());
     let mut operands: SmallVec<[(u64, &Layout, DType); 3]> = SmallVec::new();
     for i in 0..call.operands.len() {
         operands.push(call.memory_or_output(i, &own)?);
@@ -127,7 +127,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         return Err(bad("pooling of nothing"));
     };
     let (dtype, others) = (*dtype, lengths(&other.sizes));
-    let total: u64 = call.made.iter().map(|n| *n as u64).product();
+    let total: u64 = call.made().iter().map(|n| *n as u64).product();
     if total == 0 {
         return Ok(None);
     }
@@ -136,7 +136,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         _ => (geometry.area() > 1 << 8).then_some(DType::U16),
     };
     // Where an axis ends, and where windows over it do.
-    let far = geometry.axes.iter().zip(lengths(call.made)).zip(others).map(|((axis, a), b)| {
+    let far = geometry.axes.iter().zip(lengths(call.made())).zip(others).map(|((axis, a), b)| {
         (a.max(b) as u64 + 2 * axis.reach() as u64) * (axis.stride as u64 + 1)
     });
     let key = PoolKey {
@@ -147,9 +147,9 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         operands: operands.len() as u8,
         wide: far.chain([total]).any(|n| n > i32::MAX as u64 >> 1),
     };
-    let channels = call.made.last().copied().unwrap_or(1) as u64;
+    let channels = call.made().last().copied().unwrap_or(1) as u64;
     let mut words = vec![total, channels];
-    words.extend(lengths(call.made).iter().chain(&others).map(|n| *n as u64));
+    words.extend(lengths(call.made()).iter().chain(&others).map(|n| *n as u64));
     words.extend([0, 1].map(|i| call.outputs.get(i).copied().unwrap_or(0)));
     for (address, layout, _) in &operands {
         words.extend(words_of(*address, layout));

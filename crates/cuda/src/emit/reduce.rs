@@ -26,6 +26,9 @@ const BUSY: u64 = 1024;
 /// Elements that a thread goes through at least, before blocks share a result.
 const LEAST: u64 = 32;
 
+/// Threads that meet without a barrier.
+const WARP: u64 = 32;
+
 /// Bytes of a partial result.
 const PARTIAL: u64 = 8;
 
@@ -54,22 +57,23 @@ impl Sharing {
         let (results, length) = (product(false), product(true));
         let inner = domain.iter().rposition(|n| *n != 1);
         let along = inner.is_none_or(|axis| axes.contains(&axis));
-        let lanes = match (along, length) {
-            (_, 0..=8) => 1,
-            (true, ..=1024) => 32,
-            (true, _) => u64::from(THREADS),
-            (false, ..=64) => 1,
-            (false, _) => 8,
-        };
         let size = |form: &Form| match form {
             Form::Elements(dtype) => dtype.size(),
             Form::Bits => ACCESS,
         };
-        let widest = (ACCESS / program.loads.iter().map(size).max().unwrap_or(ACCESS)).min(4);
-        let columns = match along || results % widest as u64 != 0 {
-            true => 1,
-            false => widest as u64,
+        let largest = program.loads.iter().map(size).max().unwrap_or(ACCESS);
+        // Short rows have no more threads than accesses.
+        let accesses = length.div_ceil((ACCESS / largest).min(MOST) as u64);
+        let lanes = match (along, length) {
+            (_, 0..=8) => 1,
+            (true, ..=1024) => accesses.next_power_of_two().min(WARP),
+            (true, _) => u64::from(THREADS),
+            (false, ..=64) => 1,
+            (false, _) => 8,
         };
+        let widest = (ACCESS / largest).min(MOST) as u64;
+        // As many as divide them.
+        let columns = if along { 1 } else { widest.min(1 << results.trailing_zeros().min(4)) };
         let each = u64::from(THREADS) / lanes * columns;
         let wanted = BUSY.div_ceil(results.div_ceil(each).max(1));
         let most = (length / (lanes * LEAST)).max(1);
@@ -467,6 +471,14 @@ fn tree(text: &mut String, lanes: u32, along: bool) {
         return;
     }
     let next = if along { 1 } else { THREADS / lanes };
+    let in_warp = along && u64::from(lanes) <= WARP;
+    if in_warp {
+        let _ = writeln!(
+            text,
+            "#ifdef __CUDACC_RTC__\n#pragma unroll\n  for (u32 half = {}; half > 0; half /= 2) sum = join2(sum, (acc)__shfl_down_sync(0xffffffffu, sum, half, {lanes}));\n#else",
+            lanes / 2
+        );
+    }
     text.push_str("  tree[threadIdx.x] = sum;\n  __syncthreads();\n");
     let _ =
         writeln!(text, "#pragma unroll\n  for (u32 half = {}; half > 0; half /= 2) {{", lanes / 2);
@@ -475,4 +487,7 @@ fn tree(text: &mut String, lanes: u32, along: bool) {
         "    if (lane < half) tree[threadIdx.x] = join2(tree[threadIdx.x], tree[threadIdx.x + half * {next}u]);"
     );
     text.push_str("    __syncthreads();\n  }\n  sum = tree[threadIdx.x];\n");
+    if in_warp {
+        text.push_str("#endif\n");
+    }
 }

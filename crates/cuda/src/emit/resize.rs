@@ -47,7 +47,7 @@ pub fn has(op: &OpDef) -> bool {
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let between = resize(call.op.name, call.attrs)?.between;
     let ((address, layout, dtype), out) = (call.memory(0)?, call.output()?);
-    let total: u64 = call.made.iter().map(|n| *n as u64).product();
+    let total: u64 = call.made().iter().map(|n| *n as u64).product();
     if total == 0 {
         return Ok(None);
     }
@@ -57,9 +57,9 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         Between::Linear => 1,
         Between::LinearCorners => 2,
     };
-    let (own, other) = (lengths(call.made), lengths(&layout.sizes));
+    let (own, other) = (lengths(call.made()), lengths(&layout.sizes));
     let (image, made) = if grad { (own, other) } else { (other, own) };
-    let mut words = vec![total, call.made.last().copied().unwrap_or(1) as u64];
+    let mut words = vec![total, call.made().last().copied().unwrap_or(1) as u64];
     words.extend(image.iter().chain(&made).map(|n| *n as u64));
     words.push(out);
     words.extend(words_of(address, layout));

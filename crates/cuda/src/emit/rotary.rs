@@ -37,7 +37,7 @@ pub fn has(op: &OpDef) -> bool {
 /// Where it was lent something else than memory.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let spec = how(call.attrs)?;
-    let own = Layout::contiguous(call.made);
+    let own = Layout::contiguous(call.made());
     let (address, layout, dtype) = call.memory_or_output(0, &own)?;
     let (positions, lie, position) = call.memory(1)?;
     let out = call.output()?;

@@ -91,9 +91,10 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let Attrs::Scan { axis, exclusive, reverse } = call.attrs else {
         return Err(bad("an axis to go along"));
     };
-    let (own, out) = (Layout::contiguous(call.made), call.output()?);
+    let (own, out) = (Layout::contiguous(call.made()), call.output()?);
     let (address, layout, dtype) = call.memory_or_output(0, &own)?;
-    let Some(share) = Share::of(call.made, *axis).filter(|share| share.lines * share.n > 0) else {
+    let Some(share) = Share::of(call.made(), *axis).filter(|share| share.lines * share.n > 0)
+    else {
         return Ok(None);
     };
     let others = || (0..layout.sizes.len()).filter(|i| i != axis);

@@ -141,7 +141,7 @@ Result cuDeviceGetName(char* name, int len, int) { CALLED snprintf(name, (size_t
 Result cuDeviceTotalMem_v2(size_t* bytes, int) { CALLED *bytes = memory(); return SUCCESS; }
 Result cuDeviceGetAttribute(int* value, int which, int) {
   CALLED
-  *value = which == 75 ? 9 : which == 76 ? 0 : 132;
+  *value = which == 75 ? 9 : which == 76 ? 0 : which == 97 ? 227 << 10 : 132;
   return SUCCESS;
 }
 Result cuGetErrorName(Result error, const char** name) {

@@ -42,13 +42,22 @@ impl Library {
             let mut table = String::new();
             for (i, key) in keys.iter().skip(file).step_by(FILES).enumerate() {
                 let kernel = key.text();
-                let _ = writeln!(text, "namespace k{i} {{\n{kernel}");
+                // What the text of one kernel defines is no other's.
+                let _ = writeln!(
+                    text,
+                    "#undef TN_THREADS\n#define TN_THREADS 256\nnamespace k{i} {{\n{kernel}"
+                );
                 for (f, name) in functions(i * FILES + file).iter().enumerate() {
                     let _ = writeln!(
                         text,
                         "static void call{f}(const void* p, void* s, unsigned l) {{ {name}(*(const P*)p, (Status*)s, l); }}"
                     );
                     let threads = key.block(name).threads;
+                    // A device refuses to launch more.
+                    let _ = writeln!(
+                        text,
+                        "static_assert({name}_threads == {threads}, \"threads of a block\");"
+                    );
                     let _ = writeln!(
                         table,
                         "  if (kernel == {i} && function == {f}) return threads::run(k{i}::call{f}, words, status, 1, blocks, {threads});"

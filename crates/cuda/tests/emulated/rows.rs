@@ -26,7 +26,7 @@ struct RowCase {
     /// Buffer and layout; the first without a buffer where it is read from the output.
     inputs: Vec<(Option<Buffer>, Layout, DType)>,
     expected: Vec<(Buffer, DType)>,
-    made: Vec<usize>,
+    lies: Vec<Layout>,
     outputs: Vec<(u64, Buffer)>,
     scratch: Option<(u64, Buffer)>,
     /// The index that is out of range, and its position.
@@ -155,8 +155,8 @@ impl RowCase {
             let mut buffer = Buffer::new(bytes);
             (buffer.address(), buffer)
         });
-        let made = most(&made[0])?.to_vec();
-        Some(RowCase { op, attrs: attrs.clone(), inputs, expected, made, outputs, scratch, bad })
+        let lies = made.iter().map(|ty| most(ty).map(Layout::contiguous)).collect::<Option<_>>()?;
+        Some(RowCase { op, attrs: attrs.clone(), inputs, expected, lies, outputs, scratch, bad })
     }
 }
 
@@ -186,9 +186,10 @@ impl Trial for RowCase {
             attrs,
             operands: &operands,
             sizes,
-            made: &self.made,
+            lies: &self.lies,
             outputs: &outputs,
             scratch: self.scratch.as_ref().map(|(address, _)| *address),
+            shared: emit::LEAST_SHARED,
         };
         emit::launch_op(&call).unwrap()
     }
@@ -346,8 +347,18 @@ impl Trial for AssertionCase {
         let operands = lies.each_ref().map(|lies| (Operand::Memory(address, lies), DType::I64));
         let op = &ASSERTION;
         assert!(emit::has_kernel(op, &attrs, DType::I64, |_| None));
-        let (sizes, made, outputs, scratch) = (&[][..], &[][..], &[][..], None);
-        let call = OpCall { op, attrs: &attrs, operands: &operands, sizes, made, outputs, scratch };
+        let (sizes, lies, outputs, scratch) = (&[][..], &[][..], &[][..], None);
+        let shared = emit::LEAST_SHARED;
+        let call = OpCall {
+            op,
+            attrs: &attrs,
+            operands: &operands,
+            sizes,
+            lies,
+            outputs,
+            scratch,
+            shared,
+        };
         emit::launch_op(&call).unwrap()
     }
 

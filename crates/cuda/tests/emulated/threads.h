@@ -10,7 +10,7 @@ static Index threadIdx, blockIdx, gridDim, blockDim;
 #define __shared__ static
 
 namespace threads {
-const unsigned COUNT = 256, STACK = 64 * 1024, WARP = 32;
+const unsigned COUNT = 512, STACK = 64 * 1024, WARP = 32;
 // A thread begins by its context; from then on it is left and entered by jumps, which ask nothing of the system.
 static ucontext_t all[COUNT];
 static jmp_buf scheduler, jumps[COUNT];

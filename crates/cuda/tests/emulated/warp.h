@@ -1,4 +1,4 @@
-// What kernels/mma.cuh says of a warp's products, by the documented places of elements in registers: the last thread of a warp that arrives
+// What kernels/mma.cuh, copies.cuh and near.cuh ask of a GPU: a warp's products, by the documented places of elements in registers: the last thread of a warp that arrives
 // computes for all. Copies to shared memory happen when they are waited for, and no earlier: what reads before is found.
 #include <vector>
 

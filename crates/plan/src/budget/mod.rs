@@ -210,7 +210,7 @@ impl Frontier {
     fn graph(&self, point: usize) -> Result<(Arc<Graph>, Vec<Segment>)> {
         let (variant, frontier_point) = &self.points[point];
         let target = &*self.options.target;
-        let graph = self.variants[*variant].graph(frontier_point, &target.tile_limits())?;
+        let graph = self.variants[*variant].graph(frontier_point, target)?;
         let mut segments = self.variants[*variant].segments.clone();
         let Some(cut) = frontier_point.cut else { return Ok((graph, segments)) };
         let cut = Segments::of(&graph, &self.inputs, target).in_pieces(cut);

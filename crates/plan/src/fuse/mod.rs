@@ -12,6 +12,7 @@
 
 mod emit;
 mod group;
+mod kernel_end;
 mod recompute_cone;
 mod views;
 
@@ -25,6 +26,7 @@ use tonnage_ops::shape::fill::FILL;
 use tonnage_ops::tile::TileLimits;
 
 use crate::rewrite::roots;
+use crate::target::Target;
 use group::FusionGroup;
 use recompute_cone::RecomputeCones;
 pub(crate) use views::see_through;
@@ -36,10 +38,16 @@ const WIDEST: usize = 12;
 const MOST_READERS: usize = 8;
 
 /// The graph with chains of elementwise ops joined.
-pub fn fuse(graph: Graph, limits: &TileLimits) -> Result<Graph> {
-    let mut fusing = Fusing::new(&graph, limits)?;
+pub fn fuse(graph: Graph, target: &dyn Target) -> Result<Graph> {
+    let mut fusing = Fusing::new(&graph, target)?;
     for at in (0..graph.nodes.len()).rev() {
-        match fusing.readers_of(at).filter(|readers| fusing.may_fuse_into_consumers(at, readers)) {
+        let readers = fusing.readers_of(at);
+        if readers.as_ref().is_some_and(|readers| readers.len() > 1) && fusing.ends_a_kernel(at) {
+            fusing.ends_kernel[at] = true;
+            fusing.stays(at);
+            continue;
+        }
+        match readers.filter(|readers| fusing.may_fuse_into_consumers(at, readers)) {
             Some(readers) => fusing.fuse_into_consumers(at, &readers),
             None => fusing.stays(at),
         }
@@ -53,7 +61,8 @@ type Readers = SmallVec<[u32; 4]>;
 
 struct Fusing<'g> {
     graph: &'g Graph,
-    limits: &'g TileLimits,
+    target: &'g dyn Target,
+    limits: TileLimits,
     groups: Vec<Option<FusionGroup>>,
     alive: Vec<bool>,
     /// For each node, the next one behind it that stays.
@@ -61,6 +70,10 @@ struct Fusing<'g> {
     /// The first node that stays, of those that were looked at.
     front: u32,
     is_output: Vec<bool>,
+    /// For each value, the node that makes it.
+    makers: Vec<u32>,
+    /// For each node, whether the kernel before it does it: then it takes nothing in.
+    ends_kernel: Vec<bool>,
     /// For each value, the nodes that read it, in order.
     readers: Vec<Readers>,
     /// For each value, the one whose bytes it lies in, through views and updates.
@@ -73,17 +86,20 @@ struct Fusing<'g> {
 }
 
 impl<'g> Fusing<'g> {
-    fn new(graph: &'g Graph, limits: &'g TileLimits) -> Result<Fusing<'g>> {
+    fn new(graph: &'g Graph, target: &'g dyn Target) -> Result<Fusing<'g>> {
         let (values, nodes) = (graph.value_count(), graph.nodes.len());
         let roots = roots(values, &graph.nodes);
         let mut fusing = Fusing {
             graph,
-            limits,
+            target,
+            limits: target.tile_limits(),
             groups: Vec::with_capacity(nodes),
             alive: vec![true; nodes],
             next: vec![u32::MAX; nodes],
             front: u32::MAX,
             is_output: vec![false; values],
+            makers: vec![u32::MAX; values],
+            ends_kernel: vec![false; nodes],
             readers: vec![Readers::new(); values],
             last_read: vec![0; values],
             updates: std::collections::HashMap::new(),
@@ -99,6 +115,7 @@ impl<'g> Fusing<'g> {
                 let root = fusing.roots[node.inputs[input].index()];
                 fusing.updates.entry(root).or_default().push(at);
             }
+            node.outputs.iter().for_each(|id| fusing.makers[id.index()] = at);
             fusing.groups.push(group(graph, node)?);
         }
         for id in &graph.outputs {
@@ -136,7 +153,8 @@ impl<'g> Fusing<'g> {
 
     /// Whether a node could take in a value: it reads elements over the same domain.
     fn could_take(&self, reader: u32, value: ValueId) -> bool {
-        self.groups[reader as usize].as_ref().is_some_and(|group| {
+        let group = self.groups[reader as usize].as_ref();
+        group.filter(|_| !self.ends_kernel[reader as usize]).is_some_and(|group| {
             group.domain == self.graph.ty(value).shape
                 && group.loads().all(|(id, form)| id != value || form != Form::Bits)
         })

@@ -8,6 +8,8 @@
 //! * More expensive ones (an exponential) up to [`EXPENSIVE`] are recomputed only if bytes that matter are saved:
 //!   the value has at least [`MATTERS`] bytes, and it would live across a step that needs memory of its own, or
 //!   no result could take over its bytes at the end.
+//! * Updates of variables run one after the other, and [join](crate::joined) what they share: a value that they alone read is
+//!   recomputed too.
 //!
 //! And for any value: what is read later because of it must not be more than the value itself was, where a
 //! step between needs memory. Two large inputs that would have died to leave one result stay two otherwise.
@@ -135,8 +137,11 @@ impl Fusing<'_> {
             return false;
         }
         let more = cone.work.saturating_mul(readers.len() as u64 - 1);
+        let updates =
+            |reader: &u32| matches!(self.graph.nodes[*reader as usize].op.mem, Mem::Update(_));
+        let saves = || between || !self.takes_over(last, value);
         more <= CHEAP
-            || (more <= EXPENSIVE && own >= MATTERS && (between || !self.takes_over(last, value)))
+            || more <= EXPENSIVE && (readers.iter().all(updates) || own >= MATTERS && saves())
     }
 
     /// Whether the last reader of a value can work in its bytes.

@@ -71,8 +71,8 @@ impl Planner<'_> {
         let written = self.steps.written_inputs(&self.places, self.graph.inputs.len());
         let is_bound = self.steps.is_bound();
         let mut steps = self.steps.into_all();
-        epilogue::join(self.graph, self.places.all(), &mut steps, &*self.options.target);
         staging::note(self.graph, self.places.all(), &mut steps, &*self.options.target);
+        epilogue::join(self.graph, self.places.all(), &mut steps, &*self.options.target);
         joined::join(self.places.all(), &mut steps, &self.options.target.tile_limits());
         // A plan is kept for as long as its function.
         steps.shrink_to_fit();

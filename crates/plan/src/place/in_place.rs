@@ -8,7 +8,7 @@ use tonnage_core::row::{Lower, Mem};
 use tonnage_core::shape::TensorType;
 
 use super::{Buffers, Liveness, Places, Planner, most, store};
-use crate::plan::{At, Placed, Refusal, StepMemory};
+use crate::plan::{At, BufferId, Placed, Refusal, StepMemory};
 
 impl Planner<'_> {
     /// Places all outputs of a node, in place where its row allows and the bytes are free.
@@ -55,18 +55,26 @@ impl Planner<'_> {
         Reuse::new(self).check(node, input, output).is_ok()
     }
 
-    /// The first of these inputs whose bytes can become those of the node's output.
+    /// One of these inputs whose bytes can become those of the node's output: the first, or of several that the call makes the one made
+    /// last, so that a kernel's own result can be finished as it is made.
     fn reusable(&mut self, node: &Node, candidates: &[usize]) -> Option<usize> {
+        let mut found: Option<(usize, Option<BufferId>)> = None;
         for i in candidates.iter().copied().filter(|i| *i < node.inputs.len()) {
             match Reuse::new(self).check(node, i, self.graph.ty(node.outputs[0])) {
                 Ok(()) => {
-                    self.steps.forget_refusals();
-                    return Some(i);
+                    let buffer = self.places.buffer(node.inputs[i]);
+                    let is_later = |(_, first): (_, Option<BufferId>)| matches!((first, buffer), (Some(first), Some(buffer)) if buffer.0 > first.0);
+                    if found.is_none_or(is_later) {
+                        found = Some((i, buffer));
+                    }
                 }
                 Err(why) => self.steps.refuse(i, why),
             }
         }
-        None
+        found.map(|(i, _)| {
+            self.steps.forget_refusals();
+            i
+        })
     }
 }
 

@@ -252,6 +252,17 @@ impl<'g> Planner<'g> {
         Ok(())
     }
 
+    /// Whether a value is all that lies in a buffer of the call, from its start on and in order.
+    pub fn has_own_buffer(&self, id: ValueId) -> bool {
+        let of = self.places.buffer(id).map(|buffer| StorageKey::Buffer(buffer.0));
+        of.is_some_and(|key| self.places.sharing(key) == [id]) && self.places.lies_whole(id)
+    }
+
+    /// Lets a value lie otherwise in its bytes.
+    pub fn lay_out(&mut self, id: ValueId, layout: Layout) {
+        self.places.lay_out(id, layout);
+    }
+
     /// A piece of the spill file for a value.
     pub fn fresh_where_spilled(&mut self, node: &Node, id: ValueId) -> Result<()> {
         let buffer = self.own_buffer(node, id)?;

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::graph::ValueId;
+use tonnage_core::layout::Layout;
 
 use crate::plan::{At, BufferId, Placed};
 
@@ -58,6 +59,13 @@ impl Places {
     pub fn put_late(&mut self, id: ValueId, at_bound: Placed) {
         self.put(id, at_bound);
         self.laid_out_late.insert(id);
+    }
+
+    /// Lets a value lie otherwise in its bytes.
+    pub fn lay_out(&mut self, id: ValueId, layout: Layout) {
+        if let Some(placed) = &mut self.of[id.index()] {
+            placed.layout = layout;
+        }
     }
 
     /// The place of a value, if it has one yet.

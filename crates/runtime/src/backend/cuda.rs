@@ -13,19 +13,19 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, DType, Device, ErrorKind};
 use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::direct::{self, DirectKernels, DirectKey};
-use tonnage_cuda::driver::{CopyWay, Gpu, HostMemory, Pin};
+use tonnage_cuda::driver::{CopyWay, Gpu, HostMemory, Pin, ProductAddresses};
 use tonnage_cuda::emit::{self, OpCall, Operand};
-use tonnage_cuda::product::Product;
+use tonnage_cuda::product::{self, Product};
 use tonnage_cuda::slots::Slots;
 use tonnage_cuda::target::{self, CudaTarget};
 use tonnage_ops::OpId;
 use tonnage_ops::tile::TileLimits;
-use tonnage_plan::{SharedTarget, Target as _};
+use tonnage_plan::{SharedTarget, Target as _, TileRead};
 
 use super::host_step::{host_step, host_tile};
 use super::{
     Backend, CPU, CopyTicket, DeviceMoment, DirectLaunch, HostPart, KernelLaunch, ReadSource,
-    RowsToFile, TileLaunch, TileToFile,
+    RowsToFile, TileLaunch, TileToFile, load_layouts,
 };
 use crate::lend::{Region, RegionMut, Regions};
 use crate::system::{HostPin, Memory, cache_folder, process_name};
@@ -58,31 +58,53 @@ impl Cuda {
         }))
     }
 
-    /// Launches a product of matrices; false where it is none that the library takes.
-    fn multiply(&self, launch: &KernelLaunch<'_>, regions: &Regions<'_>) -> Result<bool> {
+    /// Launches a product of matrices, with the step that finishes it where it can take that up: whether it has. Nothing where it is no product that
+    /// the library takes.
+    fn multiply(
+        &self,
+        launch: &KernelLaunch<'_>,
+        regions: &Regions<'_>,
+    ) -> Result<Option<IsFinished>> {
         let (Attrs::Matmul { transpose_a, transpose_b }, [a, b], [out]) =
             (launch.attrs, &launch.inputs[..], &launch.outputs[..])
         else {
-            return Ok(false);
+            return Ok(None);
         };
         let (ReadSource::Range(left), ReadSource::Range(right)) = (&a.from, &b.from) else {
-            return Ok(false);
+            return Ok(None);
         };
         // Other ops have the same attributes.
         if launch.op.id != OpId::Matmul as u16 {
-            return Ok(false);
+            return Ok(None);
         }
         let (left_layout, right_layout) = ((&a.layout, *transpose_a), (&b.layout, *transpose_b));
-        let Some(product) = Product::of(out.dtype, left_layout, right_layout, &out.sizes) else {
-            return Ok(false);
+        let Some(product) = Product::of(out.dtype, left_layout, right_layout, &out.layout.sizes)
+        else {
+            return Ok(None);
         };
         let at = |number: usize, layout: &Layout| {
             (regions.reads[number].address() + layout.offset * out.dtype.size()) as u64
         };
         let workspace = regions.writes.get(1).map(|region| region.address() as u64);
+        let finish = launch.epilogue.and_then(|(run, loads)| {
+            let is_made = |load: usize| matches!(loads.get(load), Some(ReadSource::Output(_)));
+            let finish = product::finish(run, out.dtype, is_made)?;
+            let address = |load: usize| match (&loads[load], &run.reads[load]) {
+                (ReadSource::Range(i), TileRead::Input(_, layout)) => Some(at(*i, layout)),
+                _ => None,
+            };
+            // Its columns are the step's.
+            let is_whole = run.domain.last().is_some_and(|n| *n as u64 == product.cols);
+            // Of a product without a sum nothing is launched.
+            let is_taken = product.depth > 0 && (finish.bias.is_none() || is_whole);
+            is_taken.then_some((finish.bias.and_then(address), finish.added.and_then(address)))
+        });
+        let (bias, added) = finish.unwrap_or_default();
+        let (left, right) = (at(*left, &a.layout), at(*right, &b.layout));
         let out = regions.writes[0].address() as u64;
-        self.gpu.multiply(&product, at(*left, &a.layout), at(*right, &b.layout), out, workspace)?;
-        Ok(true)
+        let at = ProductAddresses { left, right, bias, added, out, workspace };
+        self.gpu.multiply(&product, at)?;
+        Ok(Some(IsFinished(finish.is_some())))
     }
 
     /// Launches an op whose kernel is generated, and says what it made; nothing where it has none.
@@ -97,7 +119,7 @@ impl Cuda {
             return Ok(None);
         }
         let mut made: SmallVec<[Sizes; 2]> =
-            launch.outputs.iter().map(|output| output.sizes.clone()).collect();
+            launch.outputs.iter().map(|output| output.layout.sizes.clone()).collect();
         let mut operands: SmallVec<[(Operand, DType); 4]> = SmallVec::new();
         for input in &launch.inputs {
             let operand = match &input.from {
@@ -112,14 +134,17 @@ impl Cuda {
         let written = regions.writes.iter().take(launch.outputs.len());
         let outputs: SmallVec<[u64; 4]> = written.map(|region| region.address() as u64).collect();
         let scratch = regions.writes.get(launch.outputs.len());
+        let lies: SmallVec<[Layout; 4]> =
+            launch.outputs.iter().map(|output| output.layout.clone()).collect();
         let call = OpCall {
             op: launch.op,
             attrs: launch.attrs,
             operands: &operands,
             sizes: &first.layout.sizes,
-            made: launch.outputs.first().map_or(&[], |output| &output.sizes),
+            lies: &lies,
             outputs: &outputs,
             scratch: scratch.map(|region| region.address() as u64),
+            shared: self.gpu.info().shared as usize,
         };
         let launched = emit::launch_op(&call)?;
         if let Some(launch) = &launched {
@@ -152,6 +177,23 @@ impl Cuda {
             None => Ok(()),
         }
     }
+}
+
+/// Whether the epilogue of a kernel has run as part of it.
+struct IsFinished(bool);
+
+/// What the loads of a tile program read.
+fn operands<'a>(
+    loads: &'a [ReadSource],
+    layouts: impl IntoIterator<Item = &'a Layout>,
+    regions: &Regions<'_>,
+) -> SmallVec<[Operand<'a>; 4]> {
+    let operand = |(source, layout): (&'a ReadSource, &'a Layout)| match source {
+        ReadSource::Range(i) => Operand::Memory(regions.reads[*i].address() as u64, layout),
+        ReadSource::Output(output) => Operand::Output(*output),
+        ReadSource::Generator(generator) => Operand::Generator(generator, layout),
+    };
+    loads.iter().zip(layouts).map(operand).collect()
 }
 
 impl Memory for Cuda {
@@ -255,14 +297,7 @@ impl Backend for Cuda {
         if launch.loads.iter().any(is_stored) {
             return host_tile(self, launch, regions);
         }
-        let mut operands: SmallVec<[Operand; 4]> = SmallVec::new();
-        for (source, layout) in launch.loads.iter().zip(&launch.layouts) {
-            operands.push(match source {
-                ReadSource::Range(i) => Operand::Memory(regions.reads[*i].address() as u64, layout),
-                ReadSource::Output(output) => Operand::Output(*output),
-                ReadSource::Generator(generator) => Operand::Generator(generator, layout),
-            });
-        }
+        let operands = operands(launch.loads, launch.layouts.iter().copied(), &regions);
         self.launch(launch.program, launch.domain, &operands, (&regions, launch.outputs))
     }
 
@@ -331,10 +366,14 @@ impl Backend for Cuda {
         if let Some(made) = self.generated(&launch, &regions)? {
             return Ok(made);
         }
-        if self.multiply(&launch, &regions)? {
-            return Ok(launch.outputs.into_iter().map(|output| output.sizes).collect());
+        let Some(is_finished) = self.multiply(&launch, &regions)? else {
+            return host_step(self, launch, regions);
+        };
+        if let (IsFinished(false), Some((run, loads))) = (is_finished, launch.epilogue) {
+            let operands = operands(loads, load_layouts(run), &regions);
+            self.launch(&run.program, &run.domain, &operands, (&regions, 1))?;
         }
-        host_step(self, launch, regions)
+        Ok(launch.outputs.into_iter().map(|output| output.layout.sizes).collect())
     }
 
     fn tile_to_file(&self, _: &TileToFile<'_>, _: Regions<'_>) -> Result<()> {

@@ -228,8 +228,9 @@ pub struct KernelInput {
 pub struct KernelOutput {
     /// Its dtype.
     pub dtype: DType,
-    /// Its sizes: at their bounds where the kernel decides them.
-    pub sizes: Sizes,
+    /// Its sizes, at their bounds where the kernel decides them, and how its elements lie: in order, but where the
+    /// [device](tonnage_plan::Target::lays_out) writes them in another.
+    pub layout: Layout,
 }
 
 /// A kernel and what it runs over. Its regions: what it and its epilogue read; its outputs, and behind them its scratch, if it has any.

@@ -4,7 +4,6 @@ use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::Generator;
 use tonnage_core::row::{Call, Fails, OpDef, Types};
-use tonnage_core::shape::Sizes;
 use tonnage_core::{Kind, Mark, Result};
 
 use super::inputs::{EagerInputs, exactly, obtain, range};
@@ -54,7 +53,8 @@ pub(super) fn apply(
     let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
     let mut outs: SmallVec<[KernelOutput; 2]> = SmallVec::new();
     for (buffer, ty) in buffers.iter_mut().zip(outputs) {
-        outs.push(KernelOutput { dtype: ty.dtype, sizes: sizes(ty, op.name)? });
+        let layout = Layout::contiguous(sizes(ty, op.name)?);
+        outs.push(KernelOutput { dtype: ty.dtype, layout });
         writes.push(exactly(range(&mut lender, buffer), ty, op.name)?);
     }
     if !scratch.is_empty() {
@@ -138,7 +138,7 @@ pub(super) fn update(
         let dtype = call.inputs[i].dtype;
         ins.push(KernelInput { dtype, layout: inputs.layouts[i].clone(), from });
     }
-    let output = KernelOutput { dtype: target.dtype(), sizes: Sizes::from(target.sizes()) };
+    let output = KernelOutput { dtype: target.dtype(), layout: Layout::contiguous(target.sizes()) };
     let launch = KernelLaunch {
         op,
         attrs: call.attrs,

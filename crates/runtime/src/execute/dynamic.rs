@@ -110,8 +110,8 @@ pub fn kernel_call(
     if node.aux {
         made.extend((node.op.saves.aux)(&call)?);
     }
-    let sizes = |ty: &TensorType| ty.shape.most().unwrap_or_default();
-    Ok(KernelCall { outputs: made.iter().map(sizes).collect(), cost: (node.op.cost)(&call) })
+    let lies = |ty: &TensorType| Layout::contiguous(ty.shape.most().unwrap_or_default());
+    Ok(KernelCall { outputs: made.iter().map(lies).collect(), cost: (node.op.cost)(&call) })
 }
 
 /// Types of a node's inputs.

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 use tonnage_core::error::Result;
-use tonnage_core::shape::Sizes;
+use tonnage_core::layout::Layout;
 use tonnage_core::{Node, ValueId};
 use tonnage_plan::{KernelCall, Run, Step};
 
@@ -38,8 +38,8 @@ impl Operands {
         call: &KernelCall,
     ) -> Result<Operands> {
         let mut writes: SmallVec<[ByteRange; 3]> = SmallVec::new();
-        for (id, sizes) in node.outputs.iter().zip(&call.outputs) {
-            writes.push(places.written(*id, sizes)?);
+        for (id, layout) in node.outputs.iter().zip(&call.outputs) {
+            writes.push(places.written(*id, &layout.sizes)?);
         }
         let made = writes.len();
         if let Some(scratch) = places.scratch(step.scratch) {
@@ -61,9 +61,9 @@ impl Operands {
             };
             inputs.push(KernelInput { dtype, layout, from });
         }
-        let output = |(id, sizes): (&ValueId, &Sizes)| KernelOutput {
+        let output = |(id, layout): (&ValueId, &Layout)| KernelOutput {
             dtype: places.ty(*id).dtype,
-            sizes: sizes.clone(),
+            layout: layout.clone(),
         };
         let outputs = node.outputs.iter().zip(&call.outputs).map(output).collect();
         Ok(Operands { inputs, outputs, reads, writes })

@@ -88,8 +88,19 @@ fn parse(text: &str, cpu: &str, threads: usize) -> Result<Option<Machine>, Strin
         return Ok(None);
     }
     // Figures of a GPU's units are not in the file.
-    let Machine { flops, bytes, step, fork, write, read, send, message, matrix: _, attention: _ } =
-        file.figures;
+    let Machine {
+        flops,
+        bytes,
+        step,
+        fork,
+        write,
+        read,
+        send,
+        message,
+        matrix: _,
+        attention: _,
+        elementwise: _,
+    } = file.figures;
     let named = [
         ("flops", flops),
         ("bytes", bytes),

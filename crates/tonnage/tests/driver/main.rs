@@ -147,6 +147,23 @@ fn a_loss_that_is_not_finite_is_caught_on_the_device_and_the_update_does_not_hap
 }
 
 #[test]
+fn what_is_added_to_a_product_is_part_of_it() {
+    let Some(doubles) = Doubles::new("added") else { return };
+    let said = doubles.run("added", &[]);
+    assert!(!said.contains("the same: false"), "{said}");
+    let joined: Vec<bool> = said
+        .lines()
+        .filter(|line| line.contains("the same: true"))
+        .map(|line| line.contains("joined: true"))
+        .collect();
+    let (by_column_or_element, otherwise) = (7, 3);
+    assert!(joined[..by_column_or_element].iter().all(|joined| *joined), "{said}");
+    assert!(!joined[by_column_or_element..][..otherwise].contains(&true), "{said}");
+    // Without a sum it is planned, and each step runs by itself.
+    assert_eq!(joined[by_column_or_element + otherwise..], [true; 4], "{said}");
+}
+
+#[test]
 fn what_a_budget_spills_is_copied_in_a_lane_of_its_own_to_memory_that_is_pinned() {
     let Some(doubles) = Doubles::new("spill") else { return };
     let log = doubles.folder.join("calls");

@@ -5,7 +5,7 @@ use std::path::Path;
 use tonnage::io::{read_npy, save_npy};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, device, fori_loop, full,
-    function, memory, ones, tensor,
+    function, memory, ones, range, tensor,
 };
 
 pub fn run(task: &str, folder: &Path) -> Result<()> {
@@ -14,6 +14,7 @@ pub fn run(task: &str, folder: &Path) -> Result<()> {
         "room" => room(),
         "index" => index(),
         "loss" => loss(),
+        "added" => added(),
         "spill" => spill(),
         "evict" => evict(),
         "rows" => rows(),
@@ -85,6 +86,55 @@ fn loss() -> Result<()> {
     let x = tensor([f32::INFINITY, f32::NAN, 1.0])?;
     println!("eagerly: {}", x.check_finite("x").unwrap_err());
     println!("went on: {}", numbers(&(&count.read()? + 1.0)?)?);
+    Ok(())
+}
+
+/// Products with something added, of small whole numbers, whose sums have no rounding.
+fn added() -> Result<()> {
+    let counted = |sizes: &[i64]| -> Result<Tensor> {
+        let count: i64 = sizes.iter().product();
+        range(0, count, 1)?.cast(DType::F32)?.reshape(sizes.to_vec())
+    };
+    for (x, w, b) in [
+        (vec![3, 4], vec![4, 2], vec![2]),
+        (vec![2, 3, 4], vec![4, 2], vec![2]),
+        (vec![2, 3, 4], vec![2, 4, 5], vec![5]),
+        (vec![3, 4], vec![4, 1], vec![1]),
+        (vec![1, 4], vec![4, 6], vec![1, 6]),
+        (vec![3, 4], vec![4, 2], vec![3, 2]),
+        (vec![2, 3, 4], vec![4, 2], vec![2, 3, 2]),
+        // Added in other ways.
+        (vec![3, 4], vec![4, 2], vec![3, 1]),
+        (vec![3, 4], vec![4, 2], vec![1]),
+        (vec![2, 3, 4], vec![4, 2], vec![3, 2]),
+        (vec![3, 0], vec![0, 2], vec![2]),
+        (vec![3, 0], vec![0, 2], vec![3, 2]),
+    ] {
+        same_on_both([counted(&x)?, counted(&w)?, counted(&b)?], |x, w, b| &x.matmul(w)? + b)?;
+    }
+    // A bias and a residual; two products, the second of which takes up the first.
+    let square =
+        || -> Result<[Tensor; 3]> { Ok([counted(&[3, 3])?, counted(&[3, 3])?, counted(&[3])?]) };
+    same_on_both(square()?, |x, w, b| (x.matmul(w)? + b)? + x)?;
+    same_on_both(square()?, |x, w, _| x.matmul(w)? + w.matmul(x)?)
+}
+
+/// What a function makes on the device and in host memory, whether a product takes up the step behind it, and predicted bytes.
+fn same_on_both(
+    given: [Tensor; 3],
+    layer: fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<()> {
+    let layer = || function(move |(x, w, b): (Tensor, Tensor, Tensor)| layer(&x, &w, &b));
+    let [x, w, b] = given.clone();
+    let expected = layer().call((x, w, b))?.to_vec::<f32>()?;
+    let _scope = device::scope("cuda:0")?;
+    let [x, w, b] = given.map(|t| t.to("cuda:0"));
+    let (on_device, given) = (layer(), (x?, w?, b?));
+    let plan = on_device.plan(&given)?;
+    let got = on_device.call(given)?.to_vec::<f32>()?;
+    let joined = plan.steps.iter().any(|step| step.epilogue.is_some());
+    println!("joined: {joined}, the same: {}", got == expected);
+    assert_eq!(on_device.last_run().unwrap().measured.used, plan.peak());
     Ok(())
 }
 

@@ -6,7 +6,7 @@
 
 use tonnage::optim::Optimizer;
 use tonnage::{
-    DType, Elementwise, Gradient, Result, Tensor, Variable, function, random_normal, zeros,
+    DType, Elementwise, Gradient, Result, Tensor, Variable, function, random_normal, tensor, zeros,
 };
 use tonnage_plan::Run;
 
@@ -92,11 +92,14 @@ fn moments_a_weight_and_its_copy_are_one_pass() {
         let w = Variable::new("w", zeros(sizes.clone()).unwrap()).unwrap();
         let rounded = Variable::new("copy", w.read().unwrap().cast(DType::BF16).unwrap()).unwrap();
         let (own, copy) = (w.clone(), rounded.clone());
-        let step = function(move |x: Tensor| {
+        // An index that may be out of range: updates wait until it has been looked at.
+        let step = function(move |(x, table, index): (Tensor, Tensor, Tensor)| {
             optimizer.apply([&own], &[Gradient::Dense(x)])?;
-            copy.assign(&own.read()?.cast(DType::BF16)?)
+            copy.assign(&own.read()?.cast(DType::BF16)?)?;
+            table.gather(&index, 0)
         });
         let x = random_normal(sizes.clone(), DType::F32).unwrap();
+        let x = (x, random_normal([9, 50], DType::F32).unwrap(), tensor([8i64, 2, 3]).unwrap());
         // The first call gives variables bytes of their own.
         step.call(x.clone()).unwrap();
         call_checked(&step, &x);

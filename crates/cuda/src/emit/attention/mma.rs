@@ -2,13 +2,10 @@
 
 use tonnage_core::DType;
 
-use crate::emit::Block;
+use crate::emit::{Block, LEAST_SHARED};
 
 /// Warps of a block of threads.
 pub const WARPS: usize = 4;
-
-/// Shared memory that a block of threads may have on the smallest GPU that has these products.
-const SHARED_BYTES: usize = 99 << 10;
 
 /// The widest heads.
 const WIDEST: usize = 256;
@@ -58,7 +55,7 @@ impl Tiles {
             let shared = WARPS * 16 * each * stays * 2 + coming * stages * (comes * 2 + numbers);
             Tiles { each, coming, stages, shared }
         });
-        all.find(|tiles| tiles.shared <= SHARED_BYTES)
+        all.find(|tiles| tiles.shared <= LEAST_SHARED)
     }
 
     /// Rows that a block of threads keeps.

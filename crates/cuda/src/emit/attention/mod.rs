@@ -31,6 +31,8 @@ const PLAIN: [&str; 3] = [
 /// By products of small matrices, likewise.
 const MMA: [&str; 3] = [
     concat!(
+        include_str!("../../../kernels/copies.cuh"),
+        include_str!("../../../kernels/near.cuh"),
         include_str!("../../../kernels/mma.cuh"),
         include_str!("../../../kernels/attention_mma.cuh")
     ),
@@ -54,6 +56,11 @@ pub struct AttentionKey {
 /// Whether an op is one of these.
 pub fn is(op: &OpDef) -> bool {
     op.id == OpId::Attention as u16 || op.id == OpId::AttentionGrad as u16
+}
+
+/// Whether one of these writes an output however its rows lie: means, and gradients of queries, keys and values.
+pub fn lays_out(op: &OpDef, output: usize) -> bool {
+    op.id == OpId::AttentionGrad as u16 || output == 0
 }
 
 /// Whether there are tiles that fit heads of these widths.
@@ -115,7 +122,10 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         words.push(*address);
         words.extend((0..4).map(|axis| strides.get(axis).map_or(0, |stride| *stride as u64)));
     }
-    words.extend(call.outputs);
+    for (address, layout) in call.outputs.iter().zip(call.lies) {
+        words.push(*address);
+        words.extend(layout.strides.iter().take(3).map(|stride| *stride as u64));
+    }
     let of_queries = batch * heads * queries.div_ceil(q);
     let tiles_of_keys = batch * of_keys * keys.div_ceil(k) * parts;
     let grid = |tiles: usize| blocks(tiles as u64, 1);
@@ -167,7 +177,7 @@ pub fn text(key: &AttentionKey) -> String {
          TN_FN C load_s(S x) {{ return {loaded}; }}\nTN_FN S store_s(C x) {{ return {kept}; }}\n\
          constexpr int D = {d}, E = {e}, MASK = {mask}, MASK_OPERAND = {operands}, OUTPUTS = {outputs};\n\
          constexpr bool CAUSAL = {causal};",
-        outputs + 3
+        outputs + 4 * 3
     );
     let [both, forward, of_grad] = match mma::tiles(dtype, key.widths, key.mask.is_some()) {
         Some(tiles) => {

@@ -112,7 +112,7 @@ fn reading<'a>(call: &'a OpCall, how: Pick) -> Result<Picked<'a>> {
         row: Walk::of(row),
         put: None,
         demand,
-        sizes: call.made,
+        sizes: call.made(),
     };
     Ok(match (how, call.attrs) {
         (Pick::Nd, Attrs::Count(batch)) => {
@@ -130,12 +130,13 @@ fn reading<'a>(call: &'a OpCall, how: Pick) -> Result<Picked<'a>> {
         }
         (Pick::Slice, _) => {
             let mut named = steps(layout, 0..rank);
-            for (axis, limit) in named.iter_mut().zip(limits(&layout.sizes, call.made)) {
+            for (axis, limit) in named.iter_mut().zip(limits(&layout.sizes, call.made())) {
                 axis.0 = limit;
             }
             let whole = layout.sizes[..].into();
-            let row = (call.made.into(), layout.strides.iter().map(|step| *step as i64).collect());
-            let demand = Demand::Inside { op, part: call.made.into(), whole };
+            let row =
+                (call.made().into(), layout.strides.iter().map(|step| *step as i64).collect());
+            let demand = Demand::Inside { op, part: call.made().into(), whole };
             let step = lies.strides.first().map_or(0, |step| *step as i64);
             picked(step, Default::default(), 1, 0..0, named, row, demand)
         }
@@ -164,9 +165,9 @@ fn putting<'a>(call: &'a OpCall) -> Result<Picked<'a>> {
             Some((address, Walk::of(part(layout, 0..layout.sizes.len()))))
         }
     };
-    let own = Layout::contiguous(call.made);
-    let mut named = steps(&own, 0..call.made.len());
-    for (axis, limit) in named.iter_mut().zip(limits(call.made, &layout.sizes)) {
+    let own = Layout::contiguous(call.made());
+    let mut named = steps(&own, 0..call.made().len());
+    for (axis, limit) in named.iter_mut().zip(limits(call.made(), &layout.sizes)) {
         axis.0 = limit;
     }
     let row = (layout.sizes.clone(), own.strides.iter().map(|step| *step as i64).collect());
@@ -184,9 +185,9 @@ fn putting<'a>(call: &'a OpCall) -> Result<Picked<'a>> {
         demand: Demand::Inside {
             op: call.op.name,
             part: layout.sizes[..].into(),
-            whole: call.made.into(),
+            whole: call.made().into(),
         },
-        sizes: call.made,
+        sizes: call.made(),
     })
 }
 

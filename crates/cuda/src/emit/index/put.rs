@@ -65,7 +65,7 @@ pub fn launch(call: &OpCall, how: Put) -> Result<Option<Launch>> {
         _ => return Err(bad("rows without indices")),
     };
     let (indices, index_layout, index) = memory(indices)?;
-    let named = Named::of(call.op, call.attrs, &index_layout.sizes, call.made.len());
+    let named = Named::of(call.op, call.attrs, &index_layout.sizes, call.made().len());
     let vectors = index_layout.sizes.len() - usize::from(named.as_ref().is_some_and(|n| n.vectors));
     let along = Walk::of(part(index_layout, 0..vectors));
     let count = along.count();
@@ -79,8 +79,8 @@ pub fn launch(call: &OpCall, how: Put) -> Result<Option<Launch>> {
     let product = |sizes: &[usize]| sizes.iter().map(|n| *n as u64).product::<u64>();
     let (before, width, size) = match (how, &named) {
         (Put::FirstOf, _) => (1, 1, i64::MAX as u64),
-        (_, Some(_)) => (1, product(&call.made[at..]), product(&call.made[..at])),
-        _ => (product(&call.made[..at]), product(&call.made[at + 1..]), call.made[at] as u64),
+        (_, Some(_)) => (1, product(&call.made()[at..]), product(&call.made()[..at])),
+        _ => (product(&call.made()[..at]), product(&call.made()[at + 1..]), call.made()[at] as u64),
     };
     let (rows, walks, dtype) = match rows {
         None => (0, [none(), none(), none()], DType::I64),
@@ -89,11 +89,11 @@ pub fn launch(call: &OpCall, how: Put) -> Result<Option<Launch>> {
             let rank = layout.sizes.len();
             let cuts = match &named {
                 Some(named) => {
-                    let own = rank - (call.made.len() - named.axes.end);
+                    let own = rank - (call.made().len() - named.axes.end);
                     [0..0, 0..own, own..rank]
                 }
                 None => {
-                    let behind = call.made.len() - at - 1;
+                    let behind = call.made().len() - at - 1;
                     [0..at, at..rank - behind, rank - behind..rank]
                 }
             };
@@ -163,7 +163,7 @@ pub fn launch(call: &OpCall, how: Put) -> Result<Option<Launch>> {
     let demand = match &named {
         None => Demand::Below { op, size: size as usize },
         Some(Named { axes, vectors }) => {
-            let lengths = &call.made[axes.clone()];
+            let lengths = &call.made()[axes.clone()];
             let each = product(
                 &index_layout.sizes[axes.start..index_layout.sizes.len() - usize::from(*vectors)],
             );

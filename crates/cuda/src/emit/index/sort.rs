@@ -78,11 +78,11 @@ pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
 /// # Errors
 /// Where there are more elements than positions have bits for, or fewer than are asked for.
 pub fn launch(call: &OpCall, sorted: Sorted) -> Result<Option<Launch>> {
-    let own = Layout::contiguous(call.made);
+    let own = Layout::contiguous(call.made());
     let ((address, layout, dtype), out) = (call.memory_or_output(0, &own)?, call.output()?);
     let n = layout.sizes.last().copied().unwrap_or(1);
     let taken = match sorted {
-        Sorted::First => call.made.last().copied().unwrap_or(1),
+        Sorted::First => call.made().last().copied().unwrap_or(1),
         _ => n,
     };
     match sorted {

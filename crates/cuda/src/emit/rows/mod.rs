@@ -1,9 +1,10 @@
 //! Kernels of row programs: threads share a row, hold it in registers where it is short enough, and meet in trees between passes.
 //!
-//! `program` says what is computed, this file how it is shared among threads, and its text; `powers` sums of powers of e,
-//! `columns` sums over rows.
+//! `program` says what is computed, this file how it is shared among threads, and its text; `held` where rows wait between passes, `powers`
+//! sums of powers of e, `columns` sums over rows.
 
 mod columns;
+mod held;
 mod powers;
 mod program;
 
@@ -18,15 +19,13 @@ use tonnage_ops::TABLE;
 
 use super::axes::{Axes, contiguous};
 use super::operand::{load, stored};
-use super::{Demand, KernelKey, Launch, OpCall, Operand, THREADS, bad, blocks, c_type};
+use super::{Demand, KernelKey, Launch, OpCall, Operand, bad, blocks, c_type};
 use columns::Parts;
+use held::{Holding, sharing};
 use program::{Column, Pass, RowOperand, RowProgram};
 
 /// Bytes of the widest access.
 const ACCESS: usize = 16;
-
-/// Accesses that a thread holds of a row, at most.
-const MOST_HELD: usize = 8;
 
 /// What tells row kernels apart.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -45,8 +44,10 @@ pub struct RowKey {
     vector: u8,
     /// Threads that share a row.
     lanes: u16,
-    /// Accesses that a thread holds; none where rows are too long.
-    held: u8,
+    /// Where rows wait between passes.
+    holding: Holding,
+    /// Threads side by side along rows that are summed up; none where there are no such sums.
+    across: u8,
     /// Whether positions take 64 bits.
     wide: bool,
 }
@@ -132,7 +133,14 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         at_once: operand.is_row() && fits(vector, i),
         dtype: operands[i].1,
     });
-    let (lanes, held) = sharing(*width, vector);
+    let is_held = |(kind, _): &(&RowOperand, &(Operand, DType))| **kind == RowOperand::Held;
+    let held = program.operands.iter().zip(operands).filter(is_held);
+    let bytes = held.map(|(_, (_, dtype))| dtype.size()).sum();
+    let (lanes, holding) = sharing(*width, vector, bytes, (call.shared, program.passes_over() > 1));
+    let across = match program.columns {
+        [] => 0,
+        _ => columns::across(*width as u64, vector),
+    };
     let key = RowKey {
         op: op.id,
         passes: program.passes,
@@ -145,7 +153,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         rank: rank as u8,
         vector: vector as u8,
         lanes: lanes as u16,
-        held: held as u8,
+        holding,
+        across: across as u8,
         wide,
     };
     let mut words = vec![rows, *width as u64];
@@ -160,13 +169,13 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         words.extend(&steps);
     }
     words.extend(outputs);
-    let each = u64::from(THREADS) / lanes as u64;
+    let each = u64::from(key.block("kernel").threads) / lanes as u64;
     let mut functions: SmallVec<[(&'static str, u32); 2]> = SmallVec::new();
     functions.push(("kernel", blocks(rows, each)));
     if !program.columns.is_empty() {
         let parts = Parts::of(rows, *width as u64);
         words.extend([call.scratch.unwrap_or(0), parts.count]);
-        parts.functions(&mut functions);
+        parts.functions(vector, &mut functions);
     }
     let points = program.operands.iter().any(|operand| matches!(operand, RowOperand::Label(_)));
     let demand = points.then_some(Demand::Below { op: op.name, size: *width });
@@ -203,35 +212,22 @@ fn row_steps(layout: &Layout, kind: RowOperand, outer: usize) -> (i64, SmallVec<
     (step, steps)
 }
 
-/// How many threads share a row, and how many accesses each of them holds; none where it is too long for that.
-fn sharing(width: usize, vector: usize) -> (usize, usize) {
-    let accesses = width.div_ceil(vector).max(1);
-    let lanes = accesses.div_ceil(4).next_power_of_two().clamp(1, THREADS as usize);
-    let lanes = match lanes {
-        // A warp takes twice as much before a block is needed, which meets through shared memory.
-        64 => 32,
-        lanes => lanes,
-    };
-    match accesses.div_ceil(lanes).next_power_of_two() {
-        held if held <= MOST_HELD => (lanes, held),
-        _ => (THREADS as usize, 0),
-    }
-}
-
 /// The names of operands in expressions.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// The text of a kernel.
 pub fn text(key: &RowKey) -> String {
-    let writer = Writer { key, text: String::new(), replaced: None };
+    let writer = Writer { key, text: String::new(), replaced: Default::default(), waits: false };
     writer.whole()
 }
 
 struct Writer<'k> {
     key: &'k RowKey,
     text: String,
-    /// What `a` was replaced by, where it is not held.
-    replaced: Option<&'static str>,
+    /// What stands for the elements of each operand, where they are not held in registers.
+    replaced: [Option<String>; 4],
+    /// Whether rows that are held are read from shared memory.
+    waits: bool,
 }
 
 impl Writer<'_> {
@@ -257,16 +253,21 @@ impl Writer<'_> {
             DType::F64 => "tn::from_bits(0xfff0000000000000ull)",
             _ => "tn::from_bits(0xff800000u)",
         };
+        if key.passes.iter().any(|pass| matches!(pass, Pass::Powers(_) | Pass::PowersReplaced(_))) {
+            self.text.push_str(powers::NEAR);
+        }
+        self.begin_held();
+        let threads = key.block("kernel").threads;
         self.line(&format!(
             "struct P {{ u64 w[{words}]; }};\ntypedef {index} idx;\ntypedef {computed} C;"
         ));
         self.line(&format!("constexpr int L = {lanes}, V = {vector};"));
         self.line("TN_KERNEL(kernel) {");
-        self.line(&format!("  __shared__ C tree[{THREADS}];\n  const C LOWEST = {lowest};"));
+        self.line(&format!("  __shared__ C tree[{threads}];\n  const C LOWEST = {lowest};"));
         self.line("  const idx rows = (idx)p.w[0], n = (idx)p.w[1];");
         self.line(&format!(
             "  const idx row = (idx)blockIdx.x * {}u + threadIdx.x / L, lane = threadIdx.x % L;",
-            THREADS / u32::from(lanes)
+            threads / u32::from(lanes)
         ));
         self.line(
             "  const bool live = row < rows;\n  const idx o = live ? row : 0, size = live ? n : 0;",
@@ -280,6 +281,7 @@ impl Writer<'_> {
             self.pass(pass, outputs);
         }
         self.line("}");
+        self.end_held();
         if !key.columns.is_empty() {
             self.columns(outputs);
         }
@@ -322,37 +324,16 @@ impl Writer<'_> {
         }
     }
 
-    /// Reads what is held.
-    fn hold(&mut self) {
-        let held = self.key.held;
-        if held == 0 {
-            return;
-        }
-        for i in self.held() {
-            self.line(&format!("  C h{i}[{held} * V];"));
-        }
-        self.line(&format!("#pragma unroll\n  for (int h = 0; h < {held}; h++) {{"));
-        self.line("    const idx s = ((idx)h * L + lane) * V;\n    if (s < size) {");
-        for i in self.held() {
-            self.read(i, &format!("h{i}[h * V + v] = "));
-        }
-        self.line("    }\n  }");
-    }
-
-    /// Operands that are held.
-    fn held(&self) -> Vec<usize> {
-        let is_held = |i: &usize| self.key.operands[*i].operand == RowOperand::Held;
-        (0..self.key.operands.len()).filter(is_held).collect()
-    }
-
     /// Reads the elements from `s` on of an operand, one by one or at once, to where `to` says.
     fn read(&mut self, i: usize, to: &str) {
         let class = self.key.operands[i];
         let ty = c_type(class.dtype);
-        if class.at_once {
+        let waits = self.waits && class.operand == RowOperand::Held;
+        if class.at_once || waits {
             let value = load(class.dtype, &format!("t{i}.v[v]"));
+            let from = if waits { "w" } else { "x" };
             self.line(&format!(
-                "      const Vec<{ty}, V> t{i} = *(const Vec<{ty}, V>*)(x{i} + s);"
+                "      const Vec<{ty}, V> t{i} = *(const Vec<{ty}, V>*)({from}{i} + s);"
             ));
             self.line(&format!("#pragma unroll\n      for (int v = 0; v < V; v++) {to}{value};"));
         } else {
@@ -365,7 +346,12 @@ impl Writer<'_> {
     fn pass(&mut self, pass: &Pass, outputs: usize) {
         match *pass {
             Pass::Let(text) => self.line(&format!("  {text}")),
-            Pass::Sum(name, expression) => self.sum(name, expression, ""),
+            Pass::Sum(name, expression) => self.sum(name, expression, "y", ""),
+            Pass::SumReplaced(name, operand, by, of) => {
+                let keep = self.keep(operand);
+                self.sum(name, by, of, &keep);
+                self.replace(operand, by);
+            }
             Pass::Powers(name) => self.powers(name, false),
             Pass::PowersReplaced(name) => self.powers(name, true),
             Pass::Store(expression) => {
@@ -402,10 +388,47 @@ impl Writer<'_> {
         }
     }
 
-    fn sum(&mut self, name: &str, expression: &str, keep: &str) {
+    /// A sum of what is made of `y`, which is an expression of each element.
+    fn sum(&mut self, name: &str, expression: &str, of: &str, keep: &str) {
         self.line(&format!("  C {name}_ = 0;"));
-        self.each(expression, &format!("{name}_ = {name}_ + y;"), keep);
+        self.each(expression, &format!("{name}_ = {name}_ + ({of});"), keep);
         self.line(&format!("  const C {name} = rows_sum<L>({name}_, tree);"));
+    }
+
+    /// Declares the elements that an expression names, and reads those that are not in registers.
+    fn names(&mut self, expression: &str) -> String {
+        let mut names = String::new();
+        let in_registers = matches!(self.key.holding, Holding::Registers(_));
+        let operands = self.key.operands.iter().zip(NAMES).enumerate();
+        let (mut plain, mut replaced) = (Vec::new(), Vec::new());
+        for (i, (class, name)) in operands {
+            match (class.operand, &self.replaced[i]) {
+                (RowOperand::Number(_) | RowOperand::Label(_), _) => {}
+                (RowOperand::Held, _) if in_registers => {
+                    let _ = write!(names, "const C {name} = h{i}[h * V + v]; ");
+                }
+                (_, Some(by)) if uses(expression, name) => replaced.push((i, name, by.clone())),
+                (_, None) => plain.push((i, name)),
+                _ => {}
+            }
+        }
+        plain.retain(|(_, name)| {
+            uses(expression, name) || replaced.iter().any(|(.., by)| uses(by, name))
+        });
+        for (i, name) in plain {
+            self.line(&format!("      C r{i}[V];"));
+            self.read(i, &format!("r{i}[v] = "));
+            let _ = write!(names, "const C {name} = r{i}[v]; ");
+        }
+        for (i, name, by) in replaced {
+            self.line(&format!("      C r{i}[V];"));
+            self.read(i, &format!("r{i}[v] = "));
+            let _ = write!(
+                names,
+                "C {name}_; {{ const C {name} = r{i}[v]; {name}_ = {by}; }} const C {name} = {name}_; "
+            );
+        }
+        names
     }
 
     fn each(&mut self, expression: &str, with: &str, keep: &str) {
@@ -414,9 +437,14 @@ impl Writer<'_> {
 
     /// Goes through the elements of a row: `y` is an expression of each, `with` is done for each, `end` for each access.
     fn each_with(&mut self, begin: &str, expression: &str, with: &str, end: &str) {
-        let held = self.key.held;
+        let held = match self.key.holding {
+            Holding::Registers(held) => held,
+            Holding::Shared(_) | Holding::Nowhere => 0,
+        };
         match held {
-            0 => self.line("  for (idx s = lane * V; s < size; s += (idx)L * V) {"),
+            0 => {
+                self.line("#pragma unroll 2\n  for (idx s = lane * V; s < size; s += (idx)L * V) {")
+            }
             _ => {
                 self.line(&format!("#pragma unroll\n  for (int h = 0; h < {held}; h++) {{"));
                 self.line(
@@ -424,32 +452,7 @@ impl Writer<'_> {
                 );
             }
         }
-        let mut names = String::new();
-        let key = self.key;
-        for (i, (class, name)) in key.operands.iter().zip(NAMES).enumerate() {
-            match class.operand {
-                RowOperand::Number(_) | RowOperand::Label(_) => {}
-                RowOperand::Held if held > 0 => {
-                    let _ = write!(names, "const C {name} = h{i}[h * V + v]; ");
-                }
-                _ if uses(expression, name) => {
-                    self.line(&format!("      C r{i}[V];"));
-                    self.read(i, &format!("r{i}[v] = "));
-                    match self.replaced.filter(|_| i == 0) {
-                        None => {
-                            let _ = write!(names, "const C {name} = r{i}[v]; ");
-                        }
-                        Some(by) => {
-                            let _ = write!(
-                                names,
-                                "C a_; {{ const C a = r0[v]; a_ = {by}; }} const C a = a_; "
-                            );
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
+        let mut names = self.names(expression);
         if uses(expression, "at") {
             names.push_str("const idx at = s + (idx)v; ");
         }

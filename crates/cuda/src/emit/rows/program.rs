@@ -35,6 +35,8 @@ impl RowOperand {
 pub enum Pass {
     /// The sum of an expression, by its name.
     Sum(&'static str, &'static str),
+    /// The same of `y`, which is an expression that stands for the elements of an operand, by its number, in all passes that follow.
+    SumReplaced(&'static str, usize, &'static str, &'static str),
     /// The sum, by its name, of powers of e of `a` less `base`, which is the largest `a`, or 0 where all are minus infinity.
     Powers(&'static str),
     /// The same, where they stand for `a` in all passes that follow.
@@ -74,7 +76,19 @@ pub struct RowProgram {
     pub kept: &'static [&'static str],
 }
 
-use Pass::{Keep, Let, Pick, Powers, PowersReplaced, RowResult, Store, Sum, WideResult};
+impl RowProgram {
+    /// How often it goes through the elements of a row.
+    pub fn passes_over(&self) -> usize {
+        let goes = |pass: &&Pass| {
+            matches!(pass, Sum(..) | SumReplaced(..) | Powers(_) | PowersReplaced(_) | Store(_))
+        };
+        self.passes.iter().filter(goes).count()
+    }
+}
+
+use Pass::{
+    Keep, Let, Pick, Powers, PowersReplaced, RowResult, Store, Sum, SumReplaced, WideResult,
+};
 use RowOperand::{Held, Label, Number, Read};
 
 /// The program of an op, where it has one.
@@ -149,7 +163,7 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
                 Let(
                     "const C by = g / powers, less = g * (share / (C)n), picked = g * ((C)1 - share);",
                 ),
-                Store("(a * by - less) - (at == label ? picked : (C)0)"),
+                Store("tn::fma(a, by, -less) - (at == label ? picked : (C)0)"),
             ],
             vec![("share", share()?)],
         ),
@@ -161,9 +175,9 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
                     true => &[
                         Sum("sum", "a"),
                         Let("const C part = (C)1 / (C)n, mean = sum * part;"),
-                        Sum("squares", "(a - mean) * (a - mean)"),
+                        SumReplaced("squares", 0, "a - mean", "y * y"),
                         Let("const C by = (C)1 / p_sqrt(squares * part + epsilon);"),
-                        Store("tn::fma((a - mean) * by, b, c)"),
+                        Store("tn::fma(a * by, b, c)"),
                     ],
                     false => &[
                         Sum("squares", "a * a"),
@@ -184,12 +198,14 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
                     true => &[
                         Sum("all", "a"),
                         Let("const C part = (C)1 / (C)n, mean = all * part;"),
-                        Sum("squares", "(a - mean) * (a - mean)"),
+                        SumReplaced("squares", 0, "a - mean", "y * y"),
                         Let("const C by = (C)1 / p_sqrt(squares * part + epsilon);"),
-                        Sum("scaled", "c * b"),
-                        Sum("products", "(c * b) * (a - mean)"),
-                        Let("const C even = scaled * part, along = products * by * part;"),
-                        Store("(c * b - even - (a - mean) * by * along) * by"),
+                        SumReplaced("scaled", 2, "c * b", "y"),
+                        Sum("products", "c * a"),
+                        Let(
+                            "const C even = scaled * part * by, along = products * by * part * by * by;",
+                        ),
+                        Store("tn::fma(c, by, -tn::fma(a, along, even))"),
                         Keep(0, "mean"),
                         Keep(1, "by"),
                     ],
@@ -198,9 +214,10 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
                         Let(
                             "const C part = (C)1 / (C)n, by = (C)1 / p_sqrt(squares * part + epsilon);",
                         ),
-                        Sum("products", "(c * b) * a"),
-                        Let("const C along = products * by * part;"),
-                        Store("(c * b - a * by * along) * by"),
+                        SumReplaced("scaled", 2, "c * b", "y"),
+                        Sum("products", "c * a"),
+                        Let("const C along = products * by * part * by * by;"),
+                        Store("tn::fma(c, by, -(a * along))"),
                         Keep(0, "(C)0"),
                         Keep(1, "by"),
                     ],

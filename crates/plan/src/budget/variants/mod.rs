@@ -30,7 +30,6 @@ use crate::fuse::fuse;
 use crate::order::pressure::Pressure;
 use crate::place::InputSpec;
 use crate::target::Target;
-use tonnage_ops::tile::TileLimits;
 
 /// What may be done to fit a budget besides what keeps every bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,11 +162,11 @@ impl Variant {
     }
 
     /// The graph of a point.
-    pub fn graph(&self, point: &FrontierPoint, limits: &TileLimits) -> Result<Arc<Graph>> {
+    pub fn graph(&self, point: &FrontierPoint, target: &dyn Target) -> Result<Arc<Graph>> {
         let mut graph = self.graph.clone();
         if let Some(within) = self.within.as_ref().filter(|_| is_changed(&point.within)) {
             let body = rematerialize::graph(&within.body, &within.pressure, &point.within);
-            let body = fuse(body, limits)?;
+            let body = fuse(body, target)?;
             let mut changed = (*graph).clone();
             changed.nodes[within.node].regions = vec![Arc::new(body)];
             graph = Arc::new(changed);
@@ -175,7 +174,7 @@ impl Variant {
         if is_changed(&point.runs) {
             // What is recomputed may now be written into what reads it.
             let changed = rematerialize::graph(&graph, &self.pressure, &point.runs);
-            graph = Arc::new(fuse(changed, limits)?);
+            graph = Arc::new(fuse(changed, target)?);
         }
         Ok(graph)
     }

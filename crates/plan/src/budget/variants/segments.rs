@@ -80,7 +80,7 @@ pub fn points(own: &[Variant], base: &VariantBase, sink: &mut impl VariantSink) 
         let program = &base.programs[dropped.order];
         let Some(sketch) = program.sketch(&dropped.decisions) else { continue };
         let point = variant.point(sketch);
-        let Ok(graph) = variant.graph(&point, &base.target.tile_limits()) else { continue };
+        let Ok(graph) = variant.graph(&point, base.target) else { continue };
         let seconds = base.machine.graph(&graph);
         let mut segments = Segments::of(&graph, base.inputs, base.target);
         for goal in GOALS.iter().rev().step_by(step) {

@@ -49,7 +49,7 @@ pub fn run(launch: KernelLaunch<'_>, regions: Regions<'_>) -> Result<SmallVec<[S
     let mut outs: SmallVec<[Out; 2]> = SmallVec::new();
     for (output, write) in outputs.into_iter().zip(writes.by_ref()) {
         let data = write.into_bytes()?;
-        outs.push(Out { dtype: output.dtype, sizes: output.sizes, data });
+        outs.push(Out { dtype: output.dtype, sizes: output.layout.sizes, data });
     }
     let scratch = match writes.next() {
         Some(scratch) => scratch.into_bytes()?,

@@ -208,7 +208,7 @@ impl Backend for Sim {
         if launch.decides {
             return self.at_once(&regions, |regions| CPU.kernel(launch, regions));
         }
-        let sizes = launch.outputs.iter().map(|output| output.sizes.clone()).collect();
+        let sizes = launch.outputs.iter().map(|output| output.layout.sizes.clone()).collect();
         let work = Work::Kernel {
             op: launch.op,
             attrs: launch.attrs.clone(),

@@ -3,7 +3,7 @@
 use tonnage_core::layout::Layout;
 use tonnage_core::row::Call;
 use tonnage_core::tile::TileProgram;
-use tonnage_core::{Attrs, Bytes, OpDef, Scalar};
+use tonnage_core::{Attrs, Bytes, DType, OpDef, Scalar};
 use tonnage_ops::tile::TileLimits;
 use tonnage_plan::{Machine, SharedTarget, Space, Target, TileRun};
 
@@ -72,8 +72,8 @@ impl Target for SimTarget {
         }
     }
 
-    fn has_epilogue(&self, op: &OpDef) -> bool {
-        !self.no_kernels && self.cpu.has_epilogue(op)
+    fn takes_epilogue(&self, op: &OpDef, dtype: DType, run: &TileRun, made: &[usize]) -> bool {
+        !self.no_kernels && self.cpu.takes_epilogue(op, dtype, run, made)
     }
 
     fn file_pieces(&self, bytes: Bytes) -> Bytes {
