@@ -31,3 +31,26 @@ fn a_command_line_that_means_nothing_is_refused_with_2() {
         assert_eq!(text.lines().next(), Some(message));
     }
 }
+
+#[test]
+fn bench_helps_and_refuses_without_building_anything() {
+    let empty = std::env::temp_dir().join(format!("tonnage-xtask-{}", std::process::id()));
+    for (words, code, said) in [
+        (&["bench", "--help"][..], 0, "usage: cargo xtask bench"),
+        (&["bench", "gpt", "-h"][..], 0, "usage: cargo xtask bench"),
+        (&["bench", "--helpp"][..], 1, "error: there is no option `--helpp`"),
+        (&["bench", "compare", "HEAD"][..], 1, "error: say which two to compare"),
+        (&["bench", "compare", "none", "HEAD"][..], 1, "error: `none` is neither a commit nor"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
+            .args(words)
+            .env("CARGO_TARGET_DIR", &empty)
+            .output()
+            .unwrap();
+        let text = if code == 0 { output.stdout } else { output.stderr };
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
+        assert!(text.starts_with(said), "{words:?}: {text}");
+        assert!(!empty.exists(), "{words:?} built something");
+    }
+}

@@ -2,10 +2,22 @@
 
 from common import THREADS, main, sine
 
+import numpy as np
 import tensorflow as tf
 
 tf.config.threading.set_intra_op_parallelism_threads(THREADS)
 tf.random.set_seed(0)
+DRAWN = np.random.default_rng(0)
+
+
+def normal(*shape):
+    """Random numbers in memory, whoever reads them: Tonnage's own would be a recipe, computed as it is read."""
+    return tf.constant(DRAWN.standard_normal(shape, dtype="float32"))
+
+
+def below(bound, *shape):
+    """Random whole numbers below a bound, in memory too."""
+    return tf.constant(DRAWN.integers(bound, size=shape, dtype="int32"))
 
 
 def compiled(f, mode):
@@ -27,7 +39,7 @@ def random(s):
 
 def chain(f, mode):
     def make(s):
-        x, g = tf.random.normal((s["rows"], s["columns"])), compiled(f, mode)
+        x, g = normal(s["rows"], s["columns"]), compiled(f, mode)
         return lambda: g(x)
 
     return make
@@ -40,13 +52,13 @@ def loop(s, h, w):
 
 
 def loop_fwd(s):
-    h, w = tf.random.normal((s["n"], s["n"])), tf.constant(sine(s["n"]))
+    h, w = normal(s["n"], s["n"]), tf.constant(sine(s["n"]))
     f = tf.function(lambda h, w: loop(s, h, w))
     return lambda: f(h, w)
 
 
 def loop_grad(s):
-    h, w = tf.random.normal((s["n"], s["n"])), tf.constant(sine(s["n"]))
+    h, w = normal(s["n"], s["n"]), tf.constant(sine(s["n"]))
 
     @tf.function
     def f(h, w):
@@ -86,9 +98,7 @@ def trained(build, mode):
 def mlp(s):
     width, layers = s["width"], tf.keras.layers
     model = tf.keras.Sequential([layers.Dense(width, "relu"), layers.Dense(width, "relu"), layers.Dense(s["classes"])])
-    data = tf.random.normal((s["batch"], s["inputs"])), tf.random.uniform(
-        (s["batch"],), maxval=s["classes"], dtype=tf.int32
-    )
+    data = normal(s["batch"], s["inputs"]), below(s["classes"], s["batch"])
     return model, tf.keras.optimizers.Adam(1e-3), data, cross_entropy
 
 
@@ -108,9 +118,7 @@ def cnn(s):
             skip = layers.Conv2D(to, 1, 2, "same", use_bias=False)(x) if stride == 2 else x
             x = layers.ReLU()(layers.Add()([inner, skip]))
     outputs = layers.Dense(10)(layers.GlobalAveragePooling2D()(x))
-    data = tf.random.normal((s["batch"], s["side"], s["side"], 3)), tf.random.uniform(
-        (s["batch"],), maxval=10, dtype=tf.int32
-    )
+    data = normal(s["batch"], s["side"], s["side"], 3), below(10, s["batch"])
     return tf.keras.Model(inputs, outputs), tf.keras.optimizers.SGD(0.1, 0.9), data, cross_entropy
 
 
@@ -151,7 +159,7 @@ class Gpt(tf.keras.Model):
 
 def gpt(s):
     def ids():
-        return tf.random.uniform((s["batch"], s["length"]), maxval=s["tokens"], dtype=tf.int32)
+        return below(s["tokens"], s["batch"], s["length"])
 
     return Gpt(s), tf.keras.optimizers.AdamW(3e-4, 0.01), (ids(), ids()), cross_entropy
 
@@ -162,17 +170,16 @@ def embed(optimizer):
         model = tf.keras.Sequential(
             [layers.Embedding(s["rows"], s["width"]), layers.GlobalAveragePooling1D(), layers.Dense(1)]
         )
-        ids = tf.random.uniform((s["batch"], s["ids"]), maxval=s["rows"], dtype=tf.int32)
+        ids = below(s["rows"], s["batch"], s["ids"])
         loss = lambda y, wanted: tf.reduce_mean(tf.square(y - wanted))
-        return model, optimizer(0.1), (ids, tf.random.normal((s["batch"], 1))), loss
+        return model, optimizer(0.1), (ids, normal(s["batch"], 1)), loss
 
     return build
 
 
 def gru(s):
     model = tf.keras.Sequential([tf.keras.layers.GRU(s["hidden"]), tf.keras.layers.Dense(10)])
-    x = tf.random.normal((s["batch"], s["steps"], s["inputs"]))
-    data = x, tf.random.uniform((s["batch"],), maxval=10, dtype=tf.int32)
+    data = normal(s["batch"], s["steps"], s["inputs"]), below(10, s["batch"])
     return model, tf.keras.optimizers.SGD(0.01), data, cross_entropy
 
 

@@ -136,6 +136,34 @@ macro_rules! with_number {
     }};
 }
 
+/// As [`with_number`], for sums and products: their low bits are the same whatever the sign, so integers of one width share
+/// a copy of the code.
+macro_rules! with_sum {
+    ($op:expr, $dtype:expr, $T:ident => $body:expr) => {{
+        macro_rules! arm {
+            ($rust:ty) => {{
+                type $T = $rust;
+                $body
+            }};
+        }
+        match $dtype {
+            tonnage_core::DType::F64 => arm!(f64),
+            tonnage_core::DType::F32 => arm!(f32),
+            tonnage_core::DType::F16 => arm!(tonnage_core::f16),
+            tonnage_core::DType::BF16 => arm!(tonnage_core::bf16),
+            tonnage_core::DType::I64 | tonnage_core::DType::U64 => arm!(u64),
+            tonnage_core::DType::I32 | tonnage_core::DType::U32 => arm!(u32),
+            tonnage_core::DType::I16 | tonnage_core::DType::U16 => arm!(u16),
+            tonnage_core::DType::I8 | tonnage_core::DType::U8 => arm!(u8),
+            dtype @ tonnage_core::DType::Bool => {
+                let supported = "a float or an integer";
+                let kind = tonnage_core::ErrorKind::DTypeUnsupported { op: $op, dtype, supported };
+                return Err(kind.into());
+            }
+        }
+    }};
+}
+
 /// Runs a block with `$T` bound to an unsigned integer as wide as the dtype: for kernels that move
 /// elements without looking at them, four copies of the code instead of thirteen.
 macro_rules! with_width {
@@ -185,4 +213,5 @@ macro_rules! with_real {
 
 pub(crate) use with_number;
 pub(crate) use with_real;
+pub(crate) use with_sum;
 pub(crate) use with_width;

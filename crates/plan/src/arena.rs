@@ -8,6 +8,7 @@ use tonnage_core::error::Result;
 
 use crate::offsets::{self, Effort, Item};
 use crate::plan::{BufferPlan, Space};
+use crate::sort;
 
 /// When a buffer lives, and what it takes.
 fn item(buffer: &BufferPlan) -> Item {
@@ -37,7 +38,7 @@ pub(crate) fn pack_space(all: &mut [BufferPlan], space: Space) -> Result<Bytes> 
         // everything in pages would do that too, but leaves parts of pages that are never used.)
         let mut floor: Vec<usize> =
             (0..buffers.len()).filter(|i| buffers[*i].outlives_call).collect();
-        floor.sort_by_key(|i| buffers[*i].first);
+        sort::by_key(&mut floor, |i| buffers[*i].first);
         packing = offsets::pack_on_floor(&items, &floor)?;
     }
     for (buffer, offset) in buffers.iter_mut().zip(packing.offsets) {

@@ -10,6 +10,7 @@ use tonnage_core::{Bytes, Kind, Source, ValueId};
 
 use crate::budget::{Fitted, Machine, Segment};
 use crate::plan::{At, Lane, Placed, Plan, Refusal, Run, Space, Step, StepMemory};
+use crate::sort;
 use crate::suggest::Suggestion;
 
 /// What a plan says, for people and tools.
@@ -169,7 +170,9 @@ impl Plan {
         }
         let mut holders: Vec<SourceShare> = holders.into_values().collect();
         let by_name = |h: &SourceShare| (h.source, h.kind, h.what.clone());
-        holders.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| by_name(a).cmp(&by_name(b))));
+        sort::by(&mut holders, |a, b| {
+            b.bytes.cmp(&a.bytes).then_with(|| by_name(a).cmp(&by_name(b)))
+        });
         holders
     }
 
@@ -182,7 +185,7 @@ impl Plan {
         }
         let share = |(name, (count, bytes))| Share { name, count, bytes };
         let mut shares: Vec<Share> = sums.into_iter().map(share).collect();
-        shares.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+        sort::by(&mut shares, |a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
         shares
     }
 

@@ -9,7 +9,7 @@
 //! loops, with `rows` for what each iteration sees of an input, `copy` for what loops start from, and [`schedule`]
 //! for what their gradients checkpoint; `transfer` what is spilled and brought back, `network` what goes between ranks beside the kernels, `staging` what a device's steps take of host memory; `arena` packs the buffers
 //! by [`offsets`]; [`Plan`] is the result, `loops` its loops, and `explain` says it as data, `saved` what is saved
-//! for the backward pass, `suggest` what could be changed and what that would save. `budget` plans the same graph
+//! for the backward pass, `suggest` what could be changed and what that would save. `sort` is one loop for most that they sort. `budget` plans the same graph
 //! in less memory for more time.
 
 mod arena;
@@ -39,6 +39,7 @@ mod rewrite;
 mod rows;
 mod saved;
 pub mod schedule;
+mod sort;
 mod staging;
 mod suggest;
 mod target;

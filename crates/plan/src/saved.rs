@@ -11,6 +11,7 @@ use tonnage_core::{Bytes, Kind};
 
 use crate::explain::SourceShare;
 use crate::plan::{At, Plan};
+use crate::sort;
 
 impl Plan {
     /// What is saved in the arena for the backward pass, by the line that made it, largest first. Nothing where
@@ -63,7 +64,7 @@ impl Plan {
                 }),
             }
         }
-        holders.sort_by_key(|h| std::cmp::Reverse(h.bytes));
+        sort::by_key(&mut holders, |h| std::cmp::Reverse(h.bytes));
         holders
     }
 

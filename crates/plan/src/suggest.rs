@@ -21,6 +21,7 @@ use crate::arena::{end_of, pack_space};
 use crate::budget::Machine;
 use crate::place::{InputSpec, PlanOptions, plan, plan_in_order};
 use crate::plan::{At, BufferId, BufferPlan, Placed, Plan, Space, Step};
+use crate::sort;
 
 /// Lines that are looked at.
 const LINES: usize = 16;
@@ -138,12 +139,12 @@ impl Plan {
         large.retain(|b| self.buffers[*b].first <= at && at <= self.buffers[*b].last);
         large
             .retain(|b| self.buffers[*b].space == Space::Memory && !self.buffers[*b].outlives_call);
-        large.sort_by_key(|b| std::cmp::Reverse(self.buffers[*b].bytes));
+        sort::by_key(&mut large, |b| std::cmp::Reverse(self.buffers[*b].bytes));
         for buffer in large.into_iter().take(LINES) {
             offer(self.let_go(BufferId(buffer)));
         }
         let mut all: Vec<Suggestion> = best.into_values().collect();
-        all.sort_by(|a, b| b.saves.cmp(&a.saves).then(a.source.cmp(&b.source)));
+        sort::by(&mut all, |a, b| b.saves.cmp(&a.saves).then(a.source.cmp(&b.source)));
         all.truncate(TOLD);
         all
     }

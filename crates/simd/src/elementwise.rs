@@ -205,12 +205,6 @@ maps2! { Same;
     Sub: Arithmetic, |a, b| a.sub(b);
     /// a * b
     Mul: Arithmetic, |a, b| a.mul(b);
-    /// a / b
-    Div: Arithmetic, |a, b| a.div(b);
-    /// The quotient rounded down.
-    FloorDiv: Arithmetic, |a, b| a.floor_div::<I>(b);
-    /// a^b
-    Pow: Arithmetic, |a, b| a.pow::<I>(b);
     /// The larger; NaN where either is.
     Max: Arithmetic, |a, b| a.max(b);
     /// The smaller; NaN where either is.
@@ -233,12 +227,36 @@ maps2! { Same;
     Shr: Integer, |a, b| a.shr(b);
 }
 
+macro_rules! quotient_maps2 {
+    ($($(#[$doc:meta])* $Name:ident |$a:ident, $b:ident| $f:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $Name;
+        impl<T: Arithmetic> Map2<T> for $Name {
+            type Out = T;
+            const VECTORS: bool = T::QUOTIENTS;
+            #[inline(always)]
+            fn apply<I: Isa>($a: T, $b: T) -> T { $f }
+        }
+    )*};
+}
+
+quotient_maps2! {
+    /// a / b
+    Div |a, b| a.div(b);
+    /// The quotient rounded down.
+    FloorDiv |a, b| a.floor_div::<I>(b);
+    /// a^b
+    Pow |a, b| a.pow::<I>(b);
+}
+
 /// The remainder with the divisor's sign.
 #[derive(Debug)]
 pub struct Mod;
 
 impl<T: Remainder + Pod> Map2<T> for Mod {
     type Out = T;
+    const VECTORS: bool = T::QUOTIENTS;
     #[inline(always)]
     fn apply<I: Isa>(a: T, b: T) -> T {
         a.near_modulo::<I>(b)

@@ -22,6 +22,8 @@ pub trait Arithmetic: Pod + PartialOrd {
     const ONE: Self;
     const LEAST: Self;
     const GREATEST: Self;
+    /// Whether machines divide vectors of them.
+    const QUOTIENTS: bool;
     fn neg(self) -> Self;
     fn abs(self) -> Self;
     fn sign(self) -> Self;
@@ -64,6 +66,7 @@ macro_rules! float_number {
             const ONE: $T = 1.0;
             const LEAST: $T = $T::NEG_INFINITY;
             const GREATEST: $T = $T::INFINITY;
+            const QUOTIENTS: bool = true;
             #[inline(always)]
             fn neg(self) -> $T { -self }
             #[inline(always)]
@@ -107,6 +110,7 @@ macro_rules! integer_number {
             const ONE: $T = 1;
             const LEAST: $T = $T::MIN;
             const GREATEST: $T = $T::MAX;
+            const QUOTIENTS: bool = false;
             #[inline(always)]
             fn neg(self) -> $T { self.wrapping_neg() }
             #[inline(always)]

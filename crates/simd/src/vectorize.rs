@@ -51,6 +51,8 @@ impl Isa for Fused {
 pub trait SimdKernel {
     /// What it returns.
     type Output;
+    /// False for a loop that no level has vectors for: it is compiled once.
+    const VECTORS: bool = true;
     /// The loop.
     fn run<I: Isa>(self) -> Self::Output;
 }
@@ -78,6 +80,9 @@ impl Level {
     /// ```
     #[inline]
     pub fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
+        if const { !K::VECTORS } {
+            return kernel.portable();
+        }
         match self {
             Level::Portable => kernel.portable(),
             #[cfg(target_arch = "x86_64")]
@@ -99,8 +104,8 @@ type Base = Fused;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 type Base = Plain;
 
-/// x86-64 without AVX2, which processors have had since 2013. Maps go element by element there: vectors of SSE2 have neither a choice
-/// between two values nor most integer operations, and those loops would be a sixth of what building the crate takes.
+/// x86-64 without AVX2, which processors have had since 2013. Loops go element by element there: vectors of SSE2 have neither a choice
+/// between two values nor most integer operations, and would be a sixth of what building the loops takes.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
 struct Base;
@@ -137,6 +142,7 @@ impl<K: SimdKernel> Compiled for K {
         self.run::<Base>()
     }
 
+    // SAFETY: `Level::run` enters it with the token of `Avx2` alone.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
     unsafe fn avx2(self) -> K::Output {
@@ -145,6 +151,7 @@ impl<K: SimdKernel> Compiled for K {
 
     // LLVM uses 64-byte vectors here: the preference for 32 bytes belongs to the tuning of some CPU
     // models, and the target is the generic one.
+    // SAFETY: `Level::run` enters it with the token of `Avx512` alone.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(
         enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"

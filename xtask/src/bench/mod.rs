@@ -1,8 +1,13 @@
 //! `cargo xtask bench`: our workloads and those of the peers, each run in a fresh process, in turns, and one table of them.
 //!
-//! `runs` starts processes and reads the lines that they print, `peers` knows where the peers are, `tables` prints. The workloads
+//! `runs` starts processes and reads the lines that they print, `peers` knows where the peers are, `machine` what all that runs on,
+//! `tables` prints. What was measured is `kept` as `json`, so that `compare` can put two commits side by side. The workloads
 //! themselves are in `crates/bench`.
 
+mod compare;
+mod json;
+mod kept;
+mod machine;
 mod peers;
 mod runs;
 mod tables;
@@ -11,13 +16,15 @@ use std::process::ExitCode;
 
 use crate::cargo::{Cargo, target};
 use crate::step::StepOutcome;
+use kept::KeptRow;
+use machine::Machine;
 use peers::Peer;
 use runs::{PeerFigures, ProcessFigures, best, figures, lines};
 
 /// The row of this command.
 pub const COMMAND: crate::Subcommand = crate::Subcommand {
     name: "bench",
-    doc: "measures workloads beside the peers; `doubled` measures each with its dimensions doubled",
+    doc: "measures workloads beside the peers, or compares two commits; `bench --help` says more",
     words: "[doubled] [WORKLOAD ...]",
     run,
 };
@@ -44,8 +51,30 @@ const UNLIMITED: &str = "budget=1024TiB";
 /// The budgets: what the fastest peer takes, divided by these.
 const SHARES: [u64; 2] = [1, 2];
 
+/// What `--help` prints.
+const HELP: &str = "\
+usage: cargo xtask bench [WORKLOAD ...]         workloads, or all of them, beside the peers
+       cargo xtask bench doubled [WORKLOAD ...] what doubling each dimension costs
+       cargo xtask bench compare A B            what was kept of two commits, side by side
+
+Peers are those whose interpreters are named in TENSORFLOW_PYTHON, JAX_PYTHON, TORCH_PYTHON and
+TONNAGE_PYTHON (our own package). Each workload runs in processes of its own, in turns; the least of
+three medians counts. `tonnage-bench list` lists the workloads. What was measured is kept as
+bench/COMMIT.json in the folder for what is built, with `-changed` behind the commit where files differ
+from it; A and B are commits, such names, or files.";
+
 fn run(words: &[String]) -> ExitCode {
-    match measured(words) {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        words if words.iter().any(|word| ["--help", "-h", "help"].contains(word)) => {
+            println!("{HELP}");
+            Ok(())
+        }
+        ["compare", a, b] => compare::compare(a, b),
+        ["compare", ..] => Err(format!("say which two to compare\n\n{HELP}")),
+        words => measured(words),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("error: {why}");
@@ -60,20 +89,24 @@ struct ListedWorkload {
     sizes: Vec<(String, u64)>,
 }
 
-fn measured(words: &[String]) -> Result<(), String> {
+fn measured(words: &[&str]) -> Result<(), String> {
+    if let Some(option) = words.iter().find(|word| word.starts_with('-')) {
+        return Err(format!("there is no option `{option}`\n\n{HELP}"));
+    }
     if let StepOutcome::Failed(why) = Cargo::new("build --release --package tonnage-bench").run() {
         return Err(why);
     }
     let all = workloads()?;
-    let doubled = words.first().is_some_and(|word| word == "doubled");
+    let doubled = words.first() == Some(&"doubled");
     let names = &words[usize::from(doubled)..];
-    if let Some(name) = names.iter().find(|name| all.iter().all(|one| one.name != **name)) {
+    if let Some(name) = names.iter().find(|name| all.iter().all(|one| one.name != ***name)) {
         let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
         return Err(format!("there is no workload `{name}`; there are {}", known.join(", ")));
     }
-    let is_chosen = |one: &&ListedWorkload| names.is_empty() || names.contains(&one.name);
+    let is_chosen = |one: &&ListedWorkload| names.is_empty() || names.contains(&one.name.as_str());
     let chosen: Vec<&ListedWorkload> = all.iter().filter(is_chosen).collect();
-    if doubled { doubling(&chosen) } else { beside(&chosen) }
+    let machine = Machine::measured(|| ours(&["limits"]))?;
+    if doubled { doubling(&chosen, &machine) } else { beside(&chosen, &machine) }
 }
 
 fn ours(words: &[&str]) -> Result<String, String> {
@@ -95,29 +128,14 @@ fn workloads() -> Result<Vec<ListedWorkload>, String> {
     parsed.collect::<Option<_>>().ok_or_else(|| format!("not a list of workloads:\n{text}"))
 }
 
-/// Operations and bytes in a second: the best of the turns.
-fn limits() -> Result<(f64, f64), String> {
-    let all = (0..TURNS).map(|_| Ok(runs::named(&ours(&["limits"])?)));
-    let all = all.collect::<Result<Vec<_>, String>>()?;
-    let most =
-        |name: &str| all.iter().filter_map(|of| of.get(name)).fold(0.0, |a: f64, b| a.max(*b));
-    Ok((most("flops"), most("bytes")))
-}
-
 /// All workloads in turns with the peers, then those with a budget.
-fn beside(chosen: &[&ListedWorkload]) -> Result<(), String> {
-    let peers = peers::found();
-    let (flops, bytes) = limits()?;
-    println!(
-        "\nlimits: {:.1} GFLOP/s in a product, {:.1} GB/s in a copy",
-        flops / 1e9,
-        bytes / 1e9
-    );
+fn beside(chosen: &[&ListedWorkload], machine: &Machine) -> Result<(), String> {
+    let (peers, path) = (peers::found(), kept::path_of_now()?);
     tables::say_peers(&peers);
-    tables::head();
+    tables::head(&machine.now());
     let mut budgeted = Vec::new();
     for workload in chosen {
-        let name = workload.name.as_str();
+        let (name, machine) = (workload.name.as_str(), machine.now());
         let modes: Vec<(&Peer, &str)> =
             peers.iter().flat_map(|peer| peer.modes(name).map(move |mode| (peer, mode))).collect();
         let budgets = BUDGETED.contains(&name);
@@ -142,14 +160,26 @@ fn beside(chosen: &[&ListedWorkload]) -> Result<(), String> {
         });
         let mut ran: Vec<PeerFigures> = ran.collect();
         ran.sort_by(|a, b| a.figures.step.total_cmp(&b.figures.step));
-        tables::row(name, &own, best(&unlimited).as_ref(), &ran, (flops, bytes));
+        let unlimited = best(&unlimited);
+        tables::row(name, &own, unlimited.as_ref(), &ran, &machine);
+        let row = |program: String, figures| KeptRow {
+            workload: name.to_string(),
+            program,
+            figures,
+            machine: machine.clone(),
+        };
+        let mut rows = vec![row("Tonnage".to_string(), own)];
+        rows.extend(unlimited.map(|figures| row("Tonnage unlimited".to_string(), figures)));
+        rows.extend(ran.iter().map(|one| row(format!("{} {}", one.peer, one.mode), one.figures)));
+        kept::keep(&path, &rows)?;
         if let Some(first) = ran.first().filter(|_| budgets) {
             budgeted.push((name, own, first.figures));
         }
     }
     tables::imports(&peers);
+    println!("kept in {}", path.display());
     if !budgeted.is_empty() {
-        tables::budgets_head();
+        tables::budgets_head(&machine.now());
     }
     for (name, own, peer) in budgeted {
         for share in SHARES {
@@ -166,8 +196,8 @@ fn beside(chosen: &[&ListedWorkload]) -> Result<(), String> {
 }
 
 /// Each dimension of each workload doubled, beside what has to be computed and moved then.
-fn doubling(chosen: &[&ListedWorkload]) -> Result<(), String> {
-    tables::doubled_head();
+fn doubling(chosen: &[&ListedWorkload], machine: &Machine) -> Result<(), String> {
+    tables::doubled_head(&machine.now());
     for workload in chosen {
         let name = workload.name.as_str();
         let more: Vec<String> =

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What one process measured: seconds and bytes.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProcessFigures {
     pub first: f64,
     pub step: f64,

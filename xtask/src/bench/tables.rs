@@ -1,6 +1,8 @@
 //! What is printed: figures with their units, and the ratio to the best peer.
 
 use super::TURNS;
+use super::kept::KeptRow;
+use super::machine::Machine;
 use super::peers::Peer;
 use super::runs::{PeerFigures, ProcessFigures};
 
@@ -38,9 +40,9 @@ pub fn say_peers(peers: &[Peer]) {
 }
 
 /// The head of the table of workloads.
-pub fn head() {
+pub fn head(machine: &Machine) {
     println!(
-        "\n{:<15} {:<24} {:>11} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>6} {:>9}",
+        "\n{machine}\n{:<15} {:<24} {:>11} {:>11} {:>11} {:>10} {:>10}   {:>6} {:>6} {:>9}",
         "workload",
         "",
         "a step",
@@ -61,9 +63,9 @@ pub fn row(
     own: &ProcessFigures,
     unlimited: Option<&ProcessFigures>,
     peers: &[PeerFigures],
-    (flops, bytes): (f64, f64),
+    machine: &Machine,
 ) {
-    let limit = (own.flops / flops).max(own.bytes / bytes);
+    let limit = (own.flops / machine.flops).max(own.bytes / machine.bytes);
     let ours = [(name, "Tonnage", Some(own)), ("", "Tonnage unlimited", unlimited)];
     for (name, mode, figures) in ours {
         let Some(figures) = figures else { continue };
@@ -106,9 +108,9 @@ pub fn imports(peers: &[Peer]) {
 }
 
 /// The head of the table of budgets.
-pub fn budgets_head() {
+pub fn budgets_head(machine: &Machine) {
     println!(
-        "\nwith what the fastest peer takes on top of parameters, optimizer state and inputs, and with a part of it:\n{:<15} {:>5} {:>10} {:>10} {:>11} {:>14} {:>14}",
+        "\n{machine}\nwith what the fastest peer takes on top of parameters, optimizer state and inputs, and with a part of it:\n{:<15} {:>5} {:>10} {:>10} {:>11} {:>14} {:>14}",
         "workload", "part", "MiB", "peak MiB", "a step", "to the peer", "to no budget"
     );
 }
@@ -135,9 +137,9 @@ pub fn budget(
 }
 
 /// The head of the table of doubled dimensions.
-pub fn doubled_head() {
+pub fn doubled_head(machine: &Machine) {
     println!(
-        "\n{:<15} {:<10} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8}",
+        "\n{machine}\n{:<15} {:<10} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8}",
         "workload", "doubled", "once", "twice", "time", "peak", "flops", "bytes"
     );
 }
@@ -152,5 +154,44 @@ pub fn doubled(name: &str, dimension: &str, once: &ProcessFigures, twice: &Proce
         ratio(twice.peak as f64, once.peak as f64),
         ratio(twice.flops, once.flops),
         ratio(twice.bytes, once.bytes),
+    );
+}
+
+/// The head of the table of two commits.
+pub fn compared_head() {
+    println!(
+        "\n{:<15} {:<24} {:>11} {:>11} {:>7} {:>7} {:>7} {:>10} {:>10} {:>7} {:>6} {:>6}",
+        "workload",
+        "",
+        "a step, A",
+        "B",
+        "B / A",
+        "of cpu",
+        "of peak",
+        "MiB, A",
+        "B",
+        "first",
+        "load A",
+        "B"
+    );
+}
+
+/// One of its rows.
+pub fn compared(before: &KeptRow, after: &KeptRow) {
+    let (a, b) = (&before.figures, &after.figures);
+    println!(
+        "{:<15} {:<24} {:>11} {:>11} {:>7} {:>7} {:>7} {:>10} {:>10} {:>7} {:>6.2} {:>6.2}",
+        before.workload,
+        before.program,
+        time(a.step),
+        time(b.step),
+        ratio(b.step, a.step),
+        ratio(b.cpu, a.cpu),
+        ratio(b.peak as f64, a.peak as f64),
+        mib(a.peak),
+        mib(b.peak),
+        ratio(b.first, a.first),
+        before.machine.load,
+        after.machine.load,
     );
 }

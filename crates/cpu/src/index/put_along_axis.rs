@@ -5,7 +5,7 @@ use tonnage_core::lent::In;
 
 use super::indices::Indices;
 use crate::kernel::{Kernel, KernelDef, no_scratch};
-use crate::number::{Number, with_number};
+use crate::number::{Number, with_sum};
 use crate::parallel::{rows_at_once, strides};
 use crate::strided::Positions;
 use crate::workers::{Workers, for_each_chunk};
@@ -18,7 +18,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let (values, out) = (&k.inputs[1], &mut k.outputs[0]);
     let size = out.sizes.last().copied().unwrap_or(1);
     let indices = Indices::checked("put_along_axis", &k.inputs[0], size)?;
-    with_number!("put_along_axis", values.dtype, T => {
+    with_sum!("put_along_axis", values.dtype, T => {
         put::<T>(values, &indices, out.slice(), size, k.workers)
     })
 }

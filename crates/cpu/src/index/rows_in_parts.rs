@@ -15,7 +15,7 @@ use tonnage_ops::index::scatter_add::SCATTER_ADD;
 
 use super::indices::Indices;
 use super::order::in_order;
-use crate::number::{Number, with_number, with_width};
+use crate::number::{Number, with_sum, with_width};
 use crate::strided;
 use crate::workers::Workers;
 
@@ -67,7 +67,7 @@ impl<'a> RowsInParts<'a> {
     /// For a dtype that cannot be added.
     pub fn put(&self, first: usize, part: &mut [u8]) -> Result<()> {
         match self.adds {
-            true => with_number!("scatter_add", self.rows.dtype, T => {
+            true => with_sum!("scatter_add", self.rows.dtype, T => {
                 self.each::<T>(first, bytemuck::cast_slice_mut(part), |to, from| *to = to.plus(from));
                 Ok(())
             }),

@@ -47,7 +47,7 @@ macro_rules! wide {
             }
             #[inline(always)]
             fn fma<I: Isa>(self, a: $T, b: $T) -> $T {
-                if I::FMA { self.mul_add(a, b) } else { self * a + b }
+                if I::FMA { self.mul_add(a, b) } else { I::element(self) * a + b }
             }
             #[inline(always)]
             fn exp<I: Isa>(self) -> $T {

@@ -177,7 +177,8 @@ impl<T: Number, R: Rank> SimdKernel for RowWinner<'_, T, R> {
         let mut lanes = [first; LANES];
         for chunk in self.0.chunks(LANES) {
             for (lane, x) in lanes.iter_mut().zip(chunk) {
-                *lane = if R::ahead(*x, *lane) { *x } else { *lane };
+                let x = I::element(*x);
+                *lane = if R::ahead(x, *lane) { x } else { *lane };
             }
         }
         lanes.into_iter().fold(first, |best, x| if R::ahead(x, best) { x } else { best })
@@ -210,8 +211,9 @@ impl<T: Number, R: Rank> SimdKernel for ColumnWinners<'_, T, R> {
             let at = (start + i as isize * step) as usize;
             let row = &data[at..at + count];
             for ((x, held), place) in row.iter().zip(best.iter_mut()).zip(out.iter_mut()) {
-                let ahead = R::ahead(*x, *held);
-                *held = if ahead { *x } else { *held };
+                let x = I::element(*x);
+                let ahead = R::ahead(x, *held);
+                *held = if ahead { x } else { *held };
                 *place = if ahead { i as i64 } else { *place };
             }
         }

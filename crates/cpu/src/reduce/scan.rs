@@ -14,7 +14,7 @@ use tonnage_core::{Bytes, Element, bf16, f16};
 use tonnage_ops::reduce::scan::{ScanAttrs, scan};
 
 use crate::kernel::{Kernel, KernelDef};
-use crate::number::with_number;
+use crate::number::with_sum;
 use crate::parallel::{rows_at_once, strides};
 use crate::strided;
 use crate::workers::{Workers, for_each_chunk};
@@ -109,7 +109,7 @@ macro_rules! running_integers {
     )*};
 }
 
-running_integers!(i64, i32, i16, i8, u64, u32, u16, u8);
+running_integers!(u64, u32, u16, u8);
 
 /// Totals of the segments.
 pub(super) fn scratch(call: &Call, _: usize) -> Bytes {
@@ -142,7 +142,7 @@ fn segments(sizes: &[usize], axis: usize) -> (usize, usize) {
 pub(super) fn kernel(op: &'static str, k: &mut Kernel, product: bool) -> Result<()> {
     let Attrs::Scan { axis, exclusive, reverse } = *k.attrs else { return Ok(()) };
     let how = ScanAttrs { axis, exclusive, reverse };
-    with_number!(op, k.outputs[0].dtype, T => run::<T>(k, how, product))
+    with_sum!(op, k.outputs[0].dtype, T => run::<T>(k, how, product))
 }
 
 fn run<T: Running>(k: &mut Kernel, how: ScanAttrs, product: bool) -> Result<()> {
@@ -357,7 +357,7 @@ impl<T: Running> vectorize::SimdKernel for Across<'_, T> {
     fn run<I: Isa>(self) {
         let Across { row, running, product, exclusive } = self;
         for (x, running) in row.iter_mut().zip(running) {
-            let next = T::join(product, *running, x.wide());
+            let next = T::join(product, *running, I::element(*x).wide());
             *x = T::narrow(if exclusive { *running } else { next });
             *running = next;
         }
@@ -430,7 +430,7 @@ impl<T: Running> vectorize::SimdKernel for Totals<'_, T> {
         let Totals { piece, totals, product, single } = self;
         if !single {
             for (total, x) in totals.iter_mut().zip(piece) {
-                *total = T::join(product, *total, x.wide());
+                *total = T::join(product, *total, I::element(*x).wide());
             }
             return;
         }
@@ -439,7 +439,7 @@ impl<T: Running> vectorize::SimdKernel for Totals<'_, T> {
         let (most, rest) = piece.as_chunks::<32>();
         for x in most {
             for (lane, x) in lanes.iter_mut().zip(x) {
-                *lane = T::join(product, *lane, x.wide());
+                *lane = T::join(product, *lane, I::element(*x).wide());
             }
         }
         let lanes = lanes.into_iter().chain(rest.iter().map(|x| x.wide()));

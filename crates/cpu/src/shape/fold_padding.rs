@@ -6,7 +6,7 @@ use tonnage_core::error::Result;
 use tonnage_core::lent::In;
 
 use crate::kernel::{Kernel, KernelDef, no_scratch};
-use crate::number::{Number, with_number};
+use crate::number::{Number, with_sum};
 use crate::parallel::{rows_at_once, strides};
 use crate::workers::{Workers, for_each_chunk};
 
@@ -17,7 +17,7 @@ pub static FOLD_PADDING: KernelDef =
 fn kernel(k: &mut Kernel) -> Result<()> {
     let Attrs::Pad { widths, padding } = k.attrs else { return Ok(()) };
     let (x, out) = (&k.inputs[0], &mut k.outputs[0]);
-    with_number!("fold_padding", x.dtype, T => {
+    with_sum!("fold_padding", x.dtype, T => {
         let (sizes, out) = out.parts::<T>();
         fold::<T>(x, widths, *padding, sizes, out, k.workers)
     })

@@ -142,10 +142,24 @@ impl<T: Field> FftPass<'_, T> {
             for place in 0..run * (LANES / W) {
                 let (within, lane) = (place / (LANES / W), place % (LANES / W) * W);
                 let row = |j: usize| (first * run + within + part * j) * from.stride + lane;
-                let re = std::array::from_fn(|j| lanes(from_re, row(j)));
-                let im = std::array::from_fn(|j| lanes(from_im, row(j)));
+                let re: [&[T; W]; R] = std::array::from_fn(|j| lanes(from_re, row(j)));
+                let im: [&[T; W]; R] = std::array::from_fn(|j| lanes(from_im, row(j)));
+                // A long transform is compiled once, and what follows it in each loop of its own reads what it made. Without vectors
+                // every one is long.
+                let is_long = const { R == 7 || R > 8 || !I::VECTORS };
+                let transform = |i: usize| {
+                    small::<I, T, R>(std::array::from_fn(|j| [re[j][i], im[j][i]]), &roots)
+                };
+                let [long_re, long_im] = match is_long {
+                    true => rows::<I, T, R, W>(transform, |_, _| None),
+                    false => [[[T::ZERO; W]; R]; 2],
+                };
+                let transformed = |i: usize| match is_long {
+                    true => std::array::from_fn(|k| [long_re[k][i], long_im[k][i]]),
+                    false => transform(i),
+                };
                 let made = match (first, twiddles) {
-                    (0, None) => rows::<I, T, R, W>(re, im, &roots, |_, _| None),
+                    (0, None) => rows::<I, T, R, W>(transformed, |_, _| None),
                     (0, Some(Twiddles { own, rows: each })) => {
                         let row = |k: usize| run * k + within;
                         let cos: [&[T; W]; R] =
@@ -154,11 +168,11 @@ impl<T: Field> FftPass<'_, T> {
                             std::array::from_fn(|k| lanes(own[1], row(k) * LANES + lane));
                         let each: [[T; 2]; R] =
                             std::array::from_fn(|k| each.map(|part| part[row(k)]));
-                        rows::<I, T, R, W>(re, im, &roots, |k, i| {
+                        rows::<I, T, R, W>(transformed, |k, i| {
                             Some(product::<I, T>([cos[k][i], sin[k][i]], each[k]))
                         })
                     }
-                    _ => rows::<I, T, R, W>(re, im, &roots, |k, _| (k > 0).then_some(angles[k])),
+                    _ => rows::<I, T, R, W>(transformed, |k, _| (k > 0).then_some(angles[k])),
                 };
                 for (k, (re, im)) in made[0].iter().zip(&made[1]).enumerate() {
                     let at = ((first * R + k) * run + within) * to.stride + lane;
@@ -176,18 +190,16 @@ fn lanes<T, const W: usize>(from: &[T], at: usize) -> &[T; W] {
     &from[at..at + W].as_chunks().0[0]
 }
 
-/// R rows of lanes to their own small transform, each element times a twiddle factor or as it is.
+/// R rows of lanes from the small transform of each lane, each element times a twiddle factor or as it is.
 #[inline(always)]
 fn rows<I: Isa, T: Field, const R: usize, const W: usize>(
-    re: [&[T; W]; R],
-    im: [&[T; W]; R],
-    roots: &[[T; 2]; R],
+    transformed: impl Fn(usize) -> [[T; 2]; R],
     angle: impl Fn(usize, usize) -> Option<[T; 2]>,
 ) -> [[[T; W]; R]; 2] {
     let mut made = [[[T::ZERO; W]; R]; 2];
     let [to_re, to_im] = &mut made;
     for i in 0..W {
-        let small = small::<I, T, R>(std::array::from_fn(|j| [re[j][i], im[j][i]]), roots);
+        let small = transformed(i);
         for k in 0..R {
             let rotated = angle(k, i).map_or(small[k], |angle| product::<I, T>(small[k], angle));
             [to_re[k][i], to_im[k][i]] = rotated;

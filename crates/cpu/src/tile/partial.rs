@@ -86,6 +86,8 @@ fn higher(a: f64, b: f64) -> f64 {
 /// An element, reduced in lanes of its own width within a block.
 trait LaneElement: bytemuck::Pod {
     type Wide: Accumulator;
+    /// False for signed integers, whose sums and products unsigned ones of the width stand for: see [`unsigned`].
+    const SUMS: bool = true;
     /// What lanes are held in.
     type Lane: Copy;
     fn lane(reduction: Reduction) -> Self::Lane;
@@ -95,9 +97,10 @@ trait LaneElement: bytemuck::Pod {
 }
 
 macro_rules! narrow_integer {
-    ($($T:ty => $W:ty, |$x:ident| $value:expr;)*) => {$(
+    ($($T:ty => $W:ty, sums $sums:literal, |$x:ident| $value:expr;)*) => {$(
         impl LaneElement for $T {
             type Wide = $W;
+            const SUMS: bool = $sums;
             type Lane = $W;
             #[inline(always)]
             fn lane(reduction: Reduction) -> $W { <$W>::identity(reduction) }
@@ -112,16 +115,16 @@ macro_rules! narrow_integer {
 }
 
 narrow_integer! {
-    i64 => i64, |x| x;
-    i32 => i64, |x| x;
-    i16 => i64, |x| x;
-    i8 => i64, |x| x;
-    u64 => u64, |x| x;
-    u32 => u64, |x| x;
-    u16 => u64, |x| x;
-    u8 => u64, |x| x;
-    Bool => u64, |x| x.get();
-    f64 => f64, |x| x;
+    i64 => i64, sums false, |x| x;
+    i32 => i64, sums false, |x| x;
+    i16 => i64, sums false, |x| x;
+    i8 => i64, sums false, |x| x;
+    u64 => u64, sums true, |x| x;
+    u32 => u64, sums true, |x| x;
+    u16 => u64, sums true, |x| x;
+    u8 => u64, sums true, |x| x;
+    Bool => u64, sums true, |x| x.get();
+    f64 => f64, sums true, |x| x;
 }
 
 impl LaneElement for f32 {
@@ -176,10 +179,10 @@ impl<T: LaneElement> SimdKernel for ReduceBlock<'_, T> {
     fn run<I: Isa>(self) -> T::Wide {
         // One loop for each way to join: the choice stays out of the inner loop.
         match self.reduction {
-            Reduction::Sum | Reduction::Mean => self.lanes(Reduction::Sum),
-            Reduction::Prod => self.lanes(Reduction::Prod),
-            Reduction::Max | Reduction::Any => self.lanes(Reduction::Max),
-            Reduction::Min | Reduction::All => self.lanes(Reduction::Min),
+            Reduction::Sum | Reduction::Mean if T::SUMS => self.lanes::<I>(Reduction::Sum),
+            Reduction::Prod if T::SUMS => self.lanes::<I>(Reduction::Prod),
+            Reduction::Min | Reduction::All => self.lanes::<I>(Reduction::Min),
+            _ => self.lanes::<I>(Reduction::Max),
         }
     }
 }
@@ -187,12 +190,12 @@ impl<T: LaneElement> SimdKernel for ReduceBlock<'_, T> {
 impl<T: LaneElement> ReduceBlock<'_, T> {
     /// `joined` is a reduction that joins two numbers as this one does.
     #[inline(always)]
-    fn lanes(self, joined: Reduction) -> T::Wide {
+    fn lanes<I: Isa>(self, joined: Reduction) -> T::Wide {
         let mut lanes = [T::lane(self.reduction); LANES];
         let (chunks, rest) = self.x.as_chunks::<LANES>();
         for chunk in chunks {
             for (lane, x) in lanes.iter_mut().zip(chunk) {
-                *lane = T::put(joined, *lane, *x);
+                *lane = T::put(joined, *lane, I::element(*x));
             }
         }
         finish_lanes(self.reduction, lanes, rest)
@@ -226,20 +229,20 @@ impl<T: LaneElement> SimdKernel for ReduceRows<'_, T> {
     #[inline(always)]
     fn run<I: Isa>(self) {
         match self.reduction {
-            Reduction::Sum | Reduction::Mean => self.rows(Reduction::Sum),
-            Reduction::Prod => self.rows(Reduction::Prod),
-            Reduction::Max | Reduction::Any => self.rows(Reduction::Max),
-            Reduction::Min | Reduction::All => self.rows(Reduction::Min),
+            Reduction::Sum | Reduction::Mean if T::SUMS => self.rows::<I>(Reduction::Sum),
+            Reduction::Prod if T::SUMS => self.rows::<I>(Reduction::Prod),
+            Reduction::Min | Reduction::All => self.rows::<I>(Reduction::Min),
+            _ => self.rows::<I>(Reduction::Max),
         }
     }
 }
 
 impl<T: LaneElement> ReduceRows<'_, T> {
     #[inline(always)]
-    fn rows(self, reduction: Reduction) {
+    fn rows<I: Isa>(self, reduction: Reduction) {
         for row in self.x.chunks_exact(self.sums.len()) {
             for (sum, x) in self.sums.iter_mut().zip(row) {
-                *sum = T::Wide::join(reduction, T::Wide::of(*sum), x.wide()).bits();
+                *sum = T::Wide::join(reduction, T::Wide::of(*sum), I::element(*x).wide()).bits();
             }
         }
     }
@@ -310,13 +313,28 @@ pub fn join(reduction: Reduction, dtype: DType, a: Bits, b: Bits) -> Bits {
     })
 }
 
+/// The dtype whose loop gives that reduction. The low bits of sums and products are the same whatever the sign, and more
+/// than those is never kept of them.
+fn unsigned(reduction: Reduction, dtype: DType) -> DType {
+    match (reduction, dtype) {
+        (Reduction::Max | Reduction::Min | Reduction::Any | Reduction::All, _) => dtype,
+        (_, DType::I64) => DType::U64,
+        (_, DType::I32) => DType::U32,
+        (_, DType::I16) => DType::U16,
+        (_, DType::I8) => DType::U8,
+        _ => dtype,
+    }
+}
+
 /// The elements of at most one block as a partial result.
 pub fn block(reduction: Reduction, dtype: DType, bytes: &[u8]) -> Bits {
+    let dtype = unsigned(reduction, dtype);
     with_narrow!(dtype, T => level().run(ReduceBlock::<T> { reduction, x: cast_slice(bytes) }).bits())
 }
 
 /// Rows of as many elements as there are sums, each added to its sum.
 pub fn rows(reduction: Reduction, dtype: DType, bytes: &[u8], sums: &mut [Bits]) {
+    let dtype = unsigned(reduction, dtype);
     with_narrow!(dtype, T => level().run(ReduceRows::<T> { reduction, x: cast_slice(bytes), sums }));
 }
 

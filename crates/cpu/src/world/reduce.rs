@@ -8,12 +8,12 @@ use tonnage_ops::world::buckets::{Buckets, world};
 
 use super::{copy_in, figures, sum_blocks};
 use crate::kernel::{Kernel, KernelDef};
-use crate::number::{Number, with_number};
+use crate::number::{Number, with_sum};
 use crate::workers::Workers;
 
 /// The kernel of [`ALL_REDUCE`](tonnage_ops::world::all_reduce::ALL_REDUCE).
 pub static ALL_REDUCE: KernelDef = KernelDef {
-    run: |k| with_number!("all_reduce", k.outputs[0].dtype, T => run::<T>(k, "all_reduce")),
+    run: |k| with_sum!("all_reduce", k.outputs[0].dtype, T => run::<T>(k, "all_reduce")),
     scratch,
     has_epilogue: false,
     streaming: None,
@@ -21,7 +21,7 @@ pub static ALL_REDUCE: KernelDef = KernelDef {
 
 /// The kernel of [`REDUCE_TO`](tonnage_ops::world::reduce_to::REDUCE_TO).
 pub static REDUCE_TO: KernelDef = KernelDef {
-    run: |k| with_number!("reduce_to", k.outputs[0].dtype, T => run::<T>(k, "reduce_to")),
+    run: |k| with_sum!("reduce_to", k.outputs[0].dtype, T => run::<T>(k, "reduce_to")),
     scratch,
     has_epilogue: false,
     streaming: None,

@@ -8,12 +8,12 @@ use tonnage_ops::world::buckets::{at_once, world};
 
 use super::{copy_in, figures, sum_blocks};
 use crate::kernel::{Kernel, KernelDef};
-use crate::number::{Number, with_number};
+use crate::number::{Number, with_sum};
 use crate::strided;
 
 /// The kernel of [`REDUCE_SCATTER`](tonnage_ops::world::reduce_scatter::REDUCE_SCATTER).
 pub static REDUCE_SCATTER: KernelDef = KernelDef {
-    run: |k| with_number!("reduce_scatter", k.outputs[0].dtype, T => run::<T>(k, "reduce_scatter")),
+    run: |k| with_sum!("reduce_scatter", k.outputs[0].dtype, T => run::<T>(k, "reduce_scatter")),
     scratch,
     has_epilogue: false,
     streaming: None,
@@ -21,7 +21,7 @@ pub static REDUCE_SCATTER: KernelDef = KernelDef {
 
 /// The kernel of [`REDUCE_BLOCKS`](tonnage_ops::world::reduce_blocks::REDUCE_BLOCKS).
 pub static REDUCE_BLOCKS: KernelDef = KernelDef {
-    run: |k| with_number!("reduce_blocks", k.outputs[0].dtype, T => run::<T>(k, "reduce_blocks")),
+    run: |k| with_sum!("reduce_blocks", k.outputs[0].dtype, T => run::<T>(k, "reduce_blocks")),
     scratch,
     has_epilogue: false,
     streaming: None,

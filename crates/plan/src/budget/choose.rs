@@ -15,6 +15,7 @@ use super::front::{ParetoFront, Priced, by_seconds};
 use super::give::give_back;
 use super::overlap::overlapped;
 use super::sketch::{DropCandidate, ProgramProfile, RematDecision};
+use crate::sort;
 
 /// Thresholds of seconds a byte that are tried.
 const THRESHOLDS: usize = 6;
@@ -98,7 +99,7 @@ pub fn found(programs: &[ProgramProfile]) -> Vec<Tried> {
     }
     let mut both = recomputes.into_vec();
     both.append(&mut spills.into_vec());
-    both.sort_by(by_seconds);
+    sort::by(&mut both, by_seconds);
     both
 }
 
@@ -154,7 +155,7 @@ impl Tries<'_> {
         let candidates = &self.program.candidates;
         let mut order: Vec<usize> =
             (0..candidates.len()).filter(|i| candidates[*i].can_recompute()).collect();
-        order.sort_by(|a, b| candidates[*a].price().total_cmp(&candidates[*b].price()));
+        sort::by(&mut order, |a, b| candidates[*a].price().total_cmp(&candidates[*b].price()));
         for share in 1..=2 * SHARES {
             let mut decisions = vec![RematDecision::Keep; candidates.len()];
             for i in &order[..(order.len() * share).div_ceil(2 * SHARES)] {
@@ -195,7 +196,7 @@ impl Tries<'_> {
             let c = &candidates[*i];
             u128::from(c.bytes) * (c.to - c.from) as u128
         };
-        order.sort_by_key(|i| (std::cmp::Reverse(idle(i)), *i));
+        sort::by_key(&mut order, |i| (std::cmp::Reverse(idle(i)), *i));
         for share in 1..=SHARES {
             let mut decisions = vec![RematDecision::Keep; candidates.len()];
             for i in &order[..(order.len() * share).div_ceil(SHARES)] {
@@ -217,7 +218,7 @@ impl Tries<'_> {
 fn limits(program: &ProgramProfile) -> Vec<f64> {
     let able = program.candidates.iter().filter(|c| c.can_recompute());
     let mut prices: Vec<f64> = able.map(DropCandidate::price).collect();
-    prices.sort_by(f64::total_cmp);
+    sort::by(&mut prices, f64::total_cmp);
     let mut limits: Vec<f64> = (1..=THRESHOLDS)
         .filter_map(|i| prices.get((prices.len() * i).div_ceil(THRESHOLDS).saturating_sub(1)))
         .copied()

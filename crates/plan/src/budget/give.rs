@@ -5,6 +5,7 @@
 //! What adding up misses, since keeping one value also spares others, is looked for by halves, with as many sketches
 //! as a graph of that size can afford.
 
+use crate::sort;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
@@ -57,7 +58,7 @@ impl Giving<'_> {
                 .then((ca.to - ca.from).cmp(&(cb.to - cb.from)))
                 .then(a.cmp(b))
         };
-        some.sort_by(by);
+        sort::by(&mut some, by);
         some
     }
 

@@ -44,6 +44,7 @@ use crate::network;
 use crate::order;
 use crate::place::{InputSpec, PlanOptions, outline, plan_in_order};
 use crate::plan::Plan;
+use crate::sort;
 use builder::FrontierBuilder;
 use choose::{Choice, Dropped};
 use segments::Segments;
@@ -194,7 +195,7 @@ impl Frontier {
             let made = outline(&self.graph(point)?.0, &self.inputs, self.options_of(point))?;
             self.points[point].1.seconds += seconds_of_files(made.reads, made.writes, machine);
         }
-        self.points.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        sort::by(&mut self.points, |(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
         Ok(())
     }
 
@@ -218,7 +219,7 @@ impl Frontier {
                 self.points.push((variant, ahead));
             }
         }
-        self.points.sort_by(|(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
+        sort::by(&mut self.points, |(_, a), (_, b)| a.seconds.total_cmp(&b.seconds));
         let count = self.points.len();
         self.plans = Mutex::new(vec![Planned::default(); count]);
         Ok(())

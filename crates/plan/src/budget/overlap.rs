@@ -5,6 +5,7 @@
 //! value whose write is not awaited yet, or whose reading has begun, takes its bytes. So the more a budget leaves, the
 //! more of the lane computing hides, and the peak is still known.
 
+use crate::sort;
 use std::collections::HashMap;
 
 use tonnage_core::row::Transfer;
@@ -96,7 +97,7 @@ impl<'d, 'p> TransferMover<'d, 'p> {
         self.writes();
         self.reads();
         let mut order: Vec<u32> = (0..self.place.len() as u32).collect();
-        order.sort_by_key(|i| self.place[*i as usize]);
+        sort::by_key(&mut order, |i| self.place[*i as usize]);
         order
     }
 

@@ -16,6 +16,7 @@ use tonnage_core::row::{Mem, Remat};
 use super::cost::Machine;
 use super::draw::{Drawing, Sketch};
 use crate::order::pressure::Pressure;
+use crate::sort;
 
 /// Values of fewer bytes are not spilled: the calls would take longer than the bytes are worth.
 const SPILLED: u64 = 64 << 10;
@@ -180,7 +181,7 @@ impl ProgramProfile {
                 found.push(found_one);
             }
         }
-        found.sort_by_key(|c| (c.made, c.root));
+        sort::by_key(&mut found, |c| (c.made, c.root));
         found
     }
 

@@ -6,6 +6,7 @@
 //! that suits best among all placed items: better on small tangled instances, but quadratic, so it
 //! runs within a fixed amount of work.
 
+use crate::sort;
 use std::cmp::Reverse;
 
 use super::sections::Component;
@@ -164,7 +165,7 @@ impl<'a> BestPacking<'a> {
             }
             let mut first = vec![false; self.component.len()];
             self.over.iter().for_each(|&i| first[i as usize] = true);
-            order.sort_by_key(|&i| !first[i as usize]);
+            sort::by_key(&mut order, |&i| !first[i as usize]);
         }
         false
     }
@@ -218,7 +219,7 @@ impl<'a> BestPacking<'a> {
         }
         let mut gaps = Gaps::new(component);
         if !late.is_empty() {
-            placed.sort_by_key(|&i| offsets[i as usize]);
+            sort::by_key(&mut placed, |&i| offsets[i as usize]);
             placed.iter().for_each(|&i| gaps.insert(i, offsets[i as usize]));
         }
         self.fill(gaps, &late, GapRule::Tightest, offsets)
@@ -279,7 +280,7 @@ fn sorted(component: &Component, order: PlacementOrder) -> Vec<u32> {
     };
     let keys: Vec<_> = (0..component.len()).map(key).collect();
     let mut ids: Vec<u32> = (0..component.len() as u32).collect();
-    ids.sort_by_key(|&i| Reverse(keys[i as usize]));
+    sort::by_key(&mut ids, |&i| Reverse(keys[i as usize]));
     ids
 }
 

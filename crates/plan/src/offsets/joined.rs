@@ -10,6 +10,7 @@
 use super::Item;
 use super::search::mix;
 use super::sections::{Component, split};
+use crate::sort;
 
 /// An item, or blocks joined.
 struct JoinedBlock {
@@ -161,7 +162,7 @@ impl Join {
                 pairs.push((p, q));
             }
         });
-        pairs.sort_by_key(|&(p, q)| std::cmp::Reverse(self.draw(p, q)));
+        sort::by_key(&mut pairs, |&(p, q)| std::cmp::Reverse(self.draw(p, q)));
         self.join(pairs.into_iter().map(|(p, q)| self.stack(p, q)).collect())
     }
 
@@ -196,7 +197,9 @@ impl Join {
                 }
             }
         }
-        made.sort_by_key(|block| std::cmp::Reverse(self.draw(block.parts[2].0, block.parts[3].0)));
+        sort::by_key(&mut made, |block| {
+            std::cmp::Reverse(self.draw(block.parts[2].0, block.parts[3].0))
+        });
         self.join(made)
     }
 

@@ -24,6 +24,7 @@ mod skyline;
 
 pub use check::check;
 
+use crate::sort;
 use tonnage_core::Result;
 use tonnage_core::error::bad_argument;
 
@@ -214,7 +215,7 @@ fn components(items: &[Item]) -> Result<Vec<sections::Component>> {
         }
     }
     let mut components = sections::split(items);
-    components.sort_by_key(|component| std::cmp::Reverse(component.bound));
+    sort::by_key(&mut components, |component| std::cmp::Reverse(component.bound));
     Ok(components)
 }
 

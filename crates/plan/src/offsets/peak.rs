@@ -8,6 +8,7 @@
 use super::greedy;
 use super::sections::{Component, split};
 use super::{Item, search::SearchOutcome};
+use crate::sort;
 
 /// Items that a window may have, beside those that span it: more are no small instance.
 const MOST: usize = 160;
@@ -37,7 +38,7 @@ pub(super) fn pack(
             return None;
         }
         // Longer ones below, so that they nest outside of the window too.
-        block.sort_by_key(|&i| std::cmp::Reverse(component.steps[i as usize]));
+        sort::by_key(&mut block, |&i| std::cmp::Reverse(component.steps[i as usize]));
         let mut fixed = Vec::with_capacity(block.len() + inner.len());
         let mut height = 0;
         for i in block {
@@ -46,7 +47,7 @@ pub(super) fn pack(
         }
         let offsets = window_offsets(component, window, &inner, ceiling - height, solve)?;
         fixed.extend(inner.iter().zip(offsets).map(|(&i, offset)| (i, height + offset)));
-        fixed.sort_by_key(|&(_, offset)| offset);
+        sort::by_key(&mut fixed, |&(_, offset)| offset);
         if let Some(packed) = greedy::around(component, ceiling, &fixed, &mut work) {
             return Some(packed);
         }

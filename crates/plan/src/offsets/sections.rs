@@ -5,6 +5,7 @@
 //! sees sections alone, never steps. There are at most as many as items.
 
 use super::Item;
+use crate::sort;
 
 /// Items that no item outside of them meets, with times as sections counted from zero.
 pub(super) struct Component {
@@ -67,8 +68,8 @@ pub(super) fn split(items: &[Item]) -> Vec<Component> {
         |&i: &u32| items[i as usize].size > 0 && items[i as usize].lower < items[i as usize].upper;
     let mut starts: Vec<u32> = (0..items.len() as u32).filter(real).collect();
     let mut ends = starts.clone();
-    starts.sort_by_key(|&i| items[i as usize].lower);
-    ends.sort_by_key(|&i| items[i as usize].upper);
+    sort::by_key(&mut starts, |&i| items[i as usize].lower);
+    sort::by_key(&mut ends, |&i| items[i as usize].upper);
     let mut span = vec![(0, 0); items.len()];
     let mut components = Vec::new();
     // A section ends with the first end after a start; ends at the same step come before starts.

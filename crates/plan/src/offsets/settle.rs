@@ -5,11 +5,12 @@
 
 use super::sections::Component;
 use super::skyline::Skyline;
+use crate::sort;
 
 /// The same packing with every item pushed down, in units. None is higher than before.
 pub(super) fn settled(component: &Component, offsets: &[u64]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..component.len()).collect();
-    order.sort_by_key(|&i| offsets[i]);
+    sort::by_key(&mut order, |&i| offsets[i]);
     let mut floor = Skyline::new(&component.load);
     let mut made = vec![0; component.len()];
     for i in order {

@@ -20,6 +20,7 @@ use tonnage_ops::control::while_loop::WHILE_LOOP;
 use super::checked;
 use super::cse::same_regions;
 use crate::loop_checkpoints::origin;
+use crate::sort;
 
 /// The graph with residuals of its loops saved where something expensive is recomputed otherwise: all of them, and then half as
 /// many again and again, those that save the most work a byte. A loop whose states were counted by hand, or wait in a
@@ -227,7 +228,7 @@ impl ResidualCut {
             Some(step.with_call(node, node.op.cost).flops as f64 / bytes.get().max(1) as f64)
         };
         let mut best: Vec<ValueId> = cut.saved.iter().map(|(id, _)| *id).collect();
-        best.sort_by(|a, b| worth(b).unwrap_or(0.0).total_cmp(&worth(a).unwrap_or(0.0)));
+        sort::by(&mut best, |a, b| worth(b).unwrap_or(0.0).total_cmp(&worth(a).unwrap_or(0.0)));
         best.truncate(most);
         let saves = |node: &Node, wanted: &[ValueId]| {
             is_expensive(node, wanted) && wanted.iter().all(|id| best.contains(id))

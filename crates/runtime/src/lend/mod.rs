@@ -455,7 +455,7 @@ mod tests {
             let halves = [byte_range(base, 0, 500), byte_range(base, 500, 500)];
             let (_, mut writes) = slices(lender.lend(&[], &halves).unwrap());
             let (left, right) = writes.split_at_mut(1);
-            rayon::join(|| left[0].fill(1), || right[0].fill(2));
+            rayon_core::join(|| left[0].fill(1), || right[0].fill(2));
         });
         drop(lender);
         assert_eq!(bytes.iter().map(|b| u32::from(*b)).sum::<u32>(), 1500);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use rayon::{ThreadPool, Yield};
+use rayon_core::{ThreadPool, Yield};
 
 use super::placement;
 
@@ -49,7 +49,7 @@ fn look_for_work(done: impl Fn() -> bool) {
     placement::seen(true);
     let mut since = Instant::now();
     while !done() {
-        if rayon::yield_now() == Some(Yield::Executed) {
+        if rayon_core::yield_now() == Some(Yield::Executed) {
             since = Instant::now();
         } else if since.elapsed() > PATIENCE {
             break;
@@ -97,7 +97,7 @@ const DONE: u8 = 2;
 /// meanwhile.
 pub(super) fn join(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     let second = AtomicU8::new(WAITS);
-    rayon::join(
+    rayon_core::join(
         || {
             let _at_work = AtWork::begin();
             a();

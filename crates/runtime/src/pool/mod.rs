@@ -17,7 +17,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use tonnage_core::Result;
 use tonnage_core::error::{ErrorKind, bad_argument};
 use tonnage_core::row::Cost;
@@ -179,7 +179,7 @@ impl WorkerPool {
 
 /// Whether this thread is of no pool: one of a pool is not one that a host waits on.
 fn is_outside() -> bool {
-    rayon::current_thread_index().is_none()
+    rayon_core::current_thread_index().is_none()
 }
 
 /// Runs `f` on a thread of the pool, and `tick` on the caller's now and then meanwhile. `None` where `f` panicked, which goes

@@ -161,7 +161,7 @@ mod tests {
         let own = || OWN.with(|own| own.get().map(|(places, own)| (Arc::clone(places), *own)));
         for core in &allowed[..2] {
             // Both work, so both have started and nobody is sent. They sleep or are about to.
-            pool.run(LARGE_WORK, |_| rayon::broadcast(|_| seen(false)));
+            pool.run(LARGE_WORK, |_| rayon_core::broadcast(|_| seen(false)));
             let (places, _) = pool.run(LARGE_WORK, |_| own()).unwrap();
             places.0.iter().for_each(|place| place.core.store(*core, Ordering::Relaxed));
             let (one, other) = pool.run(LARGE_WORK, |_| {
@@ -171,7 +171,7 @@ mod tests {
                 (places.0[own].core(), other.core())
             });
             assert_ne!(one, other);
-            pool.run(LARGE_WORK, |_| rayon::broadcast(|_| seen(false)));
+            pool.run(LARGE_WORK, |_| rayon_core::broadcast(|_| seen(false)));
             for place in &places.0 {
                 assert_eq!(cores(*place.thread.get().unwrap()), allowed);
             }
@@ -181,7 +181,8 @@ mod tests {
     #[test]
     fn more_threads_than_cores_run_all_the_same() {
         let pool = WorkerPool::new(64).unwrap();
-        let sum = pool.inside(|| rayon::broadcast(|place| place.index()).iter().sum::<usize>());
+        let sum =
+            pool.inside(|| rayon_core::broadcast(|place| place.index()).iter().sum::<usize>());
         assert_eq!(sum, 63 * 64 / 2);
     }
 }

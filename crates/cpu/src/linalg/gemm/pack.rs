@@ -81,15 +81,16 @@ fn plain<C: Compute, T: Reads<C>>(
     /// Rows from those that are read to those that are prefetched.
     const AHEAD: isize = 4;
     if source.mn_stride == 1 {
-        match width {
+        let done = match width {
             48 => side_by_side::<C, T, 48>(source, mn_len, k_len, out),
             32 => side_by_side::<C, T, 32>(source, mn_len, k_len, out),
             24 => side_by_side::<C, T, 24>(source, mn_len, k_len, out),
             16 => side_by_side::<C, T, 16>(source, mn_len, k_len, out),
             14 => side_by_side::<C, T, 14>(source, mn_len, k_len, out),
             9 => side_by_side::<C, T, 9>(source, mn_len, k_len, out),
-            _ => by_runs(source, 0, mn_len, k_len, width, out),
-        }
+            _ => 0,
+        };
+        by_runs(source, done, mn_len, k_len, width, &mut out[done * k_len..]);
     } else if source.k_stride == 1 && width == 1 {
         for (i, row) in out.chunks_exact_mut(k_len).take(mn_len).enumerate() {
             let at = source.start + i as isize * source.mn_stride;
@@ -111,14 +112,14 @@ fn plain<C: Compute, T: Reads<C>>(
 
 /// An MN-major operand: whole panels of a width that the compiler knows. Some steps of K at a time: as many
 /// streams of memory are read, and each panel is written in runs. (A step at a time would write to all panels one after
-/// another, which share a set of the cache where their length is a power of two.)
+/// another, which share a set of the cache where their length is a power of two.) Returns how many rows or columns those are.
 #[inline(always)]
 fn side_by_side<C: Compute, T: Reads<C>, const W: usize>(
     source: &StridedSource<'_, T>,
     mn_len: usize,
     k_len: usize,
     out: &mut [C],
-) {
+) -> usize {
     const RUN: usize = 8;
     let whole = mn_len / W;
     // Elements that need no widening are copied: the compiler would take them one by one.
@@ -140,7 +141,7 @@ fn side_by_side<C: Compute, T: Reads<C>, const W: usize>(
             }
         }
     }
-    by_runs(source, whole * W, mn_len, k_len, W, &mut out[whole * W * k_len..]);
+    whole * W
 }
 
 /// An MN-major operand, panels of any width, from row or column `first` on.

@@ -91,6 +91,12 @@ trait Note {
         out: &mut [T],
         values: impl Iterator<Item = T>,
     );
+
+    /// Of a window without any element.
+    fn none<T: Number>(&mut self, start: usize, out: &mut [T]);
+
+    /// False for a note that few windows have: one loop does for all levels.
+    const VECTORS: bool = true;
 }
 
 /// One tap of a window.
@@ -114,6 +120,11 @@ impl Note for () {
         for (out, value) in out.iter_mut().zip(values) {
             *out = if tap.first | value.above(*out) { value } else { *out };
         }
+    }
+
+    #[inline(always)]
+    fn none<T: Number>(&mut self, _: usize, out: &mut [T]) {
+        out.fill(T::LOWEST);
     }
 }
 
@@ -140,6 +151,15 @@ impl<I: Element> Note for ArgmaxOutput<'_, I> {
             *index = if larger { number } else { *index };
         }
     }
+
+    #[inline(always)]
+    fn none<T: Number>(&mut self, start: usize, out: &mut [T]) {
+        out.fill(T::LOWEST);
+        self.index[start..start + out.len()].fill((self.narrow)(0));
+    }
+
+    // Wider numbers are those of windows of more than 256 elements.
+    const VECTORS: bool = size_of::<I>() == 1;
 }
 
 /// One row of windows, all channels.
@@ -152,6 +172,7 @@ struct MaxPoolRow<'a, T, N> {
 
 impl<T: Number, N: Note> SimdKernel for MaxPoolRow<'_, T, N> {
     type Output = ();
+    const VECTORS: bool = N::VECTORS;
 
     #[inline(always)]
     fn run<I: Isa>(mut self) {
@@ -171,11 +192,11 @@ impl<T: Number, N: Note> SimdKernel for MaxPoolRow<'_, T, N> {
                         match pixels.channel {
                             1 => {
                                 let values = data[at as usize..at as usize + channels].iter();
-                                self.note.see(tap, start, out, values.copied());
+                                self.note.see(tap, start, out, values.map(|x| I::element(*x)));
                             }
                             step => {
                                 let places = (0..channels as isize).map(|c| at + c * step);
-                                let values = places.map(|place| data[place as usize]);
+                                let values = places.map(|place| I::element(data[place as usize]));
                                 self.note.see(tap, start, out, values);
                             }
                         }
@@ -185,8 +206,7 @@ impl<T: Number, N: Note> SimdKernel for MaxPoolRow<'_, T, N> {
             }
             if first {
                 // A window without any element of the image.
-                let lowest = (0..channels).map(|_| T::LOWEST);
-                self.note.see(Tap { number: 0, first }, start, out, lowest);
+                self.note.none(start, out);
             }
         }
     }

@@ -13,7 +13,7 @@ use tonnage_simd::{Isa, SimdKernel, level};
 use super::PixelRow;
 use crate::kernel::{Kernel, KernelDef, no_scratch};
 use crate::nn::window::Pixels;
-use crate::number::{Number, with_number};
+use crate::number::{Number, with_sum};
 use crate::strided;
 use crate::workers::{Workers, for_each_chunk};
 
@@ -26,7 +26,7 @@ fn kernel(k: &mut Kernel) -> Result<()> {
     let spread =
         MaxPoolGradCall { into: &k.inputs[0], numbers: &k.inputs[1], g: &k.inputs[2], window };
     let out = &mut k.outputs[0];
-    with_number!(NAME, out.dtype, T => match spread.numbers.dtype {
+    with_sum!(NAME, out.dtype, T => match spread.numbers.dtype {
         DType::U8 => spread.over::<T, u8>(out, |i| i as u8, k.workers),
         _ => spread.over::<T, u16>(out, |i| i as u16, k.workers),
     })
@@ -91,6 +91,8 @@ struct MaxPoolGradRow<'a, T, I> {
 
 impl<T: Number, N: Element + Into<usize>> SimdKernel for MaxPoolGradRow<'_, T, N> {
     type Output = ();
+    // Wider numbers are those of windows of more than 256 elements.
+    const VECTORS: bool = size_of::<N>() == 1;
 
     /// Adds what the windows over the row give, window by window from the last tap back: those come in the order in which
     /// they lie.
@@ -113,7 +115,7 @@ impl<T: Number, N: Element + Into<usize>> SimdKernel for MaxPoolGradRow<'_, T, N
                     for tap in xs.inside(column, self.width) {
                         let at = xs.place(column, tap) * channels;
                         let out = &mut self.out[at..at + channels];
-                        add(out, made, from, (self.narrow)(first + tap));
+                        add::<I, T, N>(out, made, from, (self.narrow)(first + tap));
                     }
                 }
             }
@@ -124,7 +126,7 @@ impl<T: Number, N: Element + Into<usize>> SimdKernel for MaxPoolGradRow<'_, T, N
 /// Adds the values of a window, from these places on, to one pixel, where the numbers beside them are that one. All are looked
 /// at and chosen from, whole vectors at a time: a jump for each element costs more than the choice.
 #[inline(always)]
-fn add<T: Number, N: Element + Into<usize>>(
+fn add<I: Isa, T: Number, N: Element + Into<usize>>(
     out: &mut [T],
     of: &PooledValues<T, N>,
     [value, number]: [isize; 2],
@@ -135,7 +137,7 @@ fn add<T: Number, N: Element + Into<usize>>(
         let values = &of.values[value as usize..value as usize + count];
         let numbers = &of.numbers[number as usize..number as usize + count];
         for ((out, value), number) in out.iter_mut().zip(values).zip(numbers) {
-            *out = if *number == wanted { out.plus(*value) } else { *out };
+            *out = if *number == wanted { out.plus(I::element(*value)) } else { *out };
         }
         return;
     }

@@ -22,6 +22,7 @@ use tonnage_core::source::Source;
 use super::pieces::PieceOf;
 use crate::order::pressure::Pressure;
 use crate::place::InputSpec;
+use crate::sort;
 use crate::target::Target;
 use grow::{Region, SPAN, region};
 use program::Program;
@@ -190,7 +191,7 @@ impl<'g> Segments<'g> {
                 }
             }
         }
-        wide.sort_by_key(|(bytes, at, _)| (std::cmp::Reverse(*bytes), *at));
+        sort::by_key(&mut wide, |(bytes, at, _)| (std::cmp::Reverse(*bytes), *at));
         wide.truncate(LOOKED_AT);
         wide.into_iter().map(|(_, at, root)| (at, root)).collect()
     }
@@ -223,7 +224,7 @@ impl<'g> Segments<'g> {
             let made = piece.and_then(|piece| cut(&self.program, grown, piece, self.target));
             found.extend(made.filter(|made| changes_bits || !made.changes_bits));
         }
-        found.sort_by_key(|cut| cut.region.span());
+        sort::by_key(&mut found, |cut| cut.region.span());
         found
     }
 

@@ -14,6 +14,7 @@ use tonnage_ops::math::cast::CAST;
 
 use super::{Variant, VariantBase, VariantSink, VariantSummary};
 use crate::order::pressure::Pressure;
+use crate::sort;
 
 /// Shares of the bytes that are idle: the largest values first.
 const SHARES: [f64; 2] = [0.5, 1.0];
@@ -41,7 +42,7 @@ pub fn variants(
     sink: &mut impl VariantSink,
 ) {
     let mut idle = idle(graph, pressure);
-    idle.sort_by_key(|i| (std::cmp::Reverse(i.bytes), i.from, i.root));
+    sort::by_key(&mut idle, |i| (std::cmp::Reverse(i.bytes), i.from, i.root));
     let total: u64 = idle.iter().map(|i| i.bytes).sum();
     let mut before = 0;
     for share in SHARES {

@@ -4,6 +4,7 @@ use super::SearchOutcome;
 use super::rows::ReachableRows;
 use super::state::{Scope, SearchState};
 use crate::offsets::sections::Component;
+use crate::sort;
 
 /// The index before the first: no frame, or the end of a list.
 const NIL: usize = usize::MAX;
@@ -178,7 +179,7 @@ impl<'a> Attempt<'a> {
     fn postpone(&mut self, scope: Scope, owner: usize, mut next: usize) -> usize {
         self.scopes.clear();
         self.state.split(scope, &mut self.scopes);
-        self.scopes.sort_by_key(|scope| std::cmp::Reverse(scope.1 - scope.0));
+        sort::by_key(&mut self.scopes, |scope| std::cmp::Reverse(scope.1 - scope.0));
         for &scope in &self.scopes {
             self.pendings.push(Pending { scope, owner, next });
             next = self.pendings.len() - 1;

@@ -21,6 +21,7 @@ mod state;
 
 use super::Effort;
 use super::sections::Component;
+use crate::sort;
 pub(super) use branch::weight;
 use branch::{Attempt, Preference};
 pub(super) use state::mix;
@@ -99,7 +100,7 @@ fn ranks(component: &Component, restart: u64, luck: u64) -> Vec<u32> {
     let figures: Vec<f64> =
         (0..component.len()).map(|i| prefer(component, i) * factor(i)).collect();
     let mut order: Vec<usize> = (0..component.len()).collect();
-    order.sort_by(|&a, &b| {
+    sort::by(&mut order, |&a, &b| {
         figures[b].total_cmp(&figures[a]).then(component.size[b].cmp(&component.size[a]))
     });
     places(&order)
@@ -114,7 +115,7 @@ fn followed(guide: &[u64], restart: u64, luck: u64) -> Vec<u32> {
     };
     let figures: Vec<f64> = (0..guide.len()).map(|i| guide[i] as f64 + moved(i)).collect();
     let mut order: Vec<usize> = (0..guide.len()).collect();
-    order.sort_by(|&a, &b| figures[a].total_cmp(&figures[b]));
+    sort::by(&mut order, |&a, &b| figures[a].total_cmp(&figures[b]));
     places(&order)
 }
 

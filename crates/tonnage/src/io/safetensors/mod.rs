@@ -168,7 +168,8 @@ impl One {
         let tensors = header.tensors().into_iter().map(|(name, info)| (name, info.clone()));
         let tensors: BTreeMap<String, TensorInfo> = tensors.collect();
         let sums = sums(&text, &tensors).ok_or_else(|| damaged(path, "its header"))?;
-        let notes = header.metadata().clone().unwrap_or_default();
+        let notes = header.metadata().iter().flatten();
+        let notes = notes.map(|(key, note)| (key.clone(), note.clone())).collect();
         Ok(One { file: Arc::new(file), start, tensors, notes, sums })
     }
 }
