@@ -150,11 +150,14 @@ impl<'a> MapOperand<'a> {
     }
 }
 
+/// A map over a piece of the output and of the operands.
+type PieceMap<'m, const N: usize> = &'m mut dyn FnMut(&mut [u8], [&[u8]; N]);
+
 /// Calls a map for pieces of the output, each with as many elements of the operands; the widths are those of elements.
 fn in_pieces<const N: usize>(
     (out, width): (&mut [u8], usize),
     operands: [(&[u8], usize); N],
-    whole: &mut dyn FnMut(&mut [u8], [&[u8]; N]),
+    whole: PieceMap<'_, N>,
 ) {
     let operands = operands.map(|(bytes, size)| MapOperand::new(bytes, size, out.len() / width));
     for (i, out) in out.chunks_mut(SPREAD * width).enumerate() {
