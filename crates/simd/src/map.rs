@@ -116,53 +116,28 @@ impl<C: Pod, T: Pod, M: Map3<C, T>> SimdKernel for Loop3<'_, C, T, M> {
 /// Elements that a scalar operand is spread over.
 const SPREAD: usize = 256;
 
-/// An operand in bytes: elements as they lie, or one spread out. It knows the width of an element and not its type, so that
-/// no map has a copy of this.
-struct MapOperand<'a> {
-    bytes: &'a [u8],
-    spread: Option<[u64; SPREAD]>,
-    size: usize,
+/// An operand: a slice, or one element spread out.
+struct MapOperand<'a, T> {
+    slice: &'a [T],
+    spread: Option<[T; SPREAD]>,
 }
 
-impl<'a> MapOperand<'a> {
-    fn new(bytes: &'a [u8], size: usize, len: usize) -> MapOperand<'a> {
-        let spread = (bytes.len() == size && len != 1).then(|| {
-            let mut spread = [0; SPREAD];
-            let room: &mut [u8] = cast_slice_mut(&mut spread);
-            match size {
-                1 => room[..SPREAD].fill(bytes[0]),
-                2 => cast_slice_mut(room)[..SPREAD].fill(cast_slice::<u8, u16>(bytes)[0]),
-                4 => cast_slice_mut(room)[..SPREAD].fill(cast_slice::<u8, u32>(bytes)[0]),
-                _ => cast_slice_mut(room)[..SPREAD].fill(cast_slice::<u8, u64>(bytes)[0]),
-            }
-            spread
-        });
-        debug_assert!(spread.is_some() || bytes.len() == size * len, "{} for {len}", bytes.len());
-        MapOperand { bytes, spread, size }
+impl<'a, T: Pod> MapOperand<'a, T> {
+    fn new(slice: &'a [T], len: usize) -> MapOperand<'a, T> {
+        let spread = match slice {
+            &[x] if len != 1 => Some([x; SPREAD]),
+            _ => None,
+        };
+        debug_assert!(spread.is_some() || slice.len() == len, "{} for {len}", slice.len());
+        MapOperand { slice, spread }
     }
 
     /// Elements `start` to `start + len`, `len` up to SPREAD.
-    fn piece(&self, start: usize, len: usize) -> &[u8] {
+    fn piece(&self, start: usize, len: usize) -> &[T] {
         match &self.spread {
-            Some(spread) => &cast_slice(spread)[..len * self.size],
-            None => &self.bytes[start * self.size..(start + len) * self.size],
+            Some(spread) => &spread[..len],
+            None => &self.slice[start..start + len],
         }
-    }
-}
-
-/// A map over a piece of the output and of the operands.
-type PieceMap<'m, const N: usize> = &'m mut dyn FnMut(&mut [u8], [&[u8]; N]);
-
-/// Calls a map for pieces of the output, each with as many elements of the operands; the widths are those of elements.
-fn in_pieces<const N: usize>(
-    (out, width): (&mut [u8], usize),
-    operands: [(&[u8], usize); N],
-    whole: PieceMap<'_, N>,
-) {
-    let operands = operands.map(|(bytes, size)| MapOperand::new(bytes, size, out.len() / width));
-    for (i, out) in out.chunks_mut(SPREAD * width).enumerate() {
-        let (start, len) = (i * SPREAD, out.len() / width);
-        whole(out, operands.each_ref().map(|operand| operand.piece(start, len)));
     }
 }
 
@@ -173,25 +148,45 @@ pub fn map1<T: Pod, M: Map1<T>>(level: Level, out: &mut [M::Out], a: &[T]) {
     level.run(Loop1::<T, M>(out, a));
 }
 
+/// `out[i] = M(a[i], b[i])`; an operand of one element stands for all.
+#[inline]
+pub fn map2<T: Pod, M: Map2<T>>(level: Level, out: &mut [M::Out], a: &[T], b: &[T]) {
+    if a.len() == out.len() && b.len() == out.len() {
+        return level.run(Loop2::<T, M>(out, a, b, PhantomData));
+    }
+    let (a, b) = (MapOperand::new(a, out.len()), MapOperand::new(b, out.len()));
+    for (i, out) in out.chunks_mut(SPREAD).enumerate() {
+        let (start, len) = (i * SPREAD, out.len());
+        level.run(Loop2::<T, M>(out, a.piece(start, len), b.piece(start, len), PhantomData));
+    }
+}
+
+/// `out[i] = M(c[i], a[i], b[i])`; an operand of one element stands for all.
+#[inline]
+pub fn map3<C: Pod, T: Pod, M: Map3<C, T>>(level: Level, out: &mut [T], c: &[C], a: &[T], b: &[T]) {
+    let n = out.len();
+    if c.len() == n && a.len() == n && b.len() == n {
+        return level.run(Loop3::<C, T, M>(out, c, a, b, PhantomData));
+    }
+    let (c, a, b) = (MapOperand::new(c, n), MapOperand::new(a, n), MapOperand::new(b, n));
+    for (i, out) in out.chunks_mut(SPREAD).enumerate() {
+        let (start, len) = (i * SPREAD, out.len());
+        let (c, a, b) = (c.piece(start, len), a.piece(start, len), b.piece(start, len));
+        level.run(Loop3::<C, T, M>(out, c, a, b, PhantomData));
+    }
+}
+
 /// [`map1`] over bytes.
 pub fn bytes1<T: Pod, M: Map1<T>>(level: Level, out: &mut [u8], a: &[u8]) {
     map1::<T, M>(level, cast_slice_mut(out), cast_slice(a));
 }
 
-/// `out[i] = M(a[i], b[i])`, over bytes; an operand of one element stands for all.
+/// [`map2`] over bytes.
 pub fn bytes2<T: Pod, M: Map2<T>>(level: Level, out: &mut [u8], a: &[u8], b: &[u8]) {
-    let (size, width) = (size_of::<T>(), size_of::<M::Out>());
-    let len = out.len() / width * size;
-    if a.len() == len && b.len() == len {
-        let (out, a, b) = (cast_slice_mut(out), cast_slice(a), cast_slice(b));
-        return level.run(Loop2::<T, M>(out, a, b, PhantomData));
-    }
-    in_pieces((out, width), [(a, size), (b, size)], &mut |out, [a, b]| {
-        bytes2::<T, M>(level, out, a, b);
-    });
+    map2::<T, M>(level, cast_slice_mut(out), cast_slice(a), cast_slice(b));
 }
 
-/// `out[i] = M(c[i], a[i], b[i])`, over bytes; an operand of one element stands for all.
+/// [`map3`] over bytes.
 pub fn bytes3<C: Pod, T: Pod, M: Map3<C, T>>(
     level: Level,
     out: &mut [u8],
@@ -199,13 +194,5 @@ pub fn bytes3<C: Pod, T: Pod, M: Map3<C, T>>(
     a: &[u8],
     b: &[u8],
 ) {
-    let (first, size) = (size_of::<C>(), size_of::<T>());
-    let len = out.len() / size;
-    if c.len() == len * first && a.len() == out.len() && b.len() == out.len() {
-        let (c, a, b) = (cast_slice(c), cast_slice(a), cast_slice(b));
-        return level.run(Loop3::<C, T, M>(cast_slice_mut(out), c, a, b, PhantomData));
-    }
-    in_pieces((out, size), [(c, first), (a, size), (b, size)], &mut |out, [c, a, b]| {
-        bytes3::<C, T, M>(level, out, c, a, b);
-    });
+    map3::<C, T, M>(level, cast_slice_mut(out), cast_slice(c), cast_slice(a), cast_slice(b));
 }
