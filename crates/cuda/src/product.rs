@@ -1,4 +1,7 @@
-//! Products of matrices as cuBLASLt takes them: two matrices and a result, each by the distance of its rows or columns, over one batch.
+//! Products of matrices as cuBLASLt takes them: two matrices and a result, each by the distance of its rows or columns, over one batch; and what
+//! they take up of the step behind them.
+//!
+//! Decision: `docs/decisions/epilogues.md`.
 
 use smallvec::SmallVec;
 use tonnage_core::layout::Layout;
