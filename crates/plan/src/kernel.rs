@@ -76,12 +76,12 @@ fn wanted(graph: &Graph, later: &[Node], id: ValueId) -> Option<Layout> {
     };
     let readers = |of: ValueId| later.iter().filter(move |node| node.inputs.first() == Some(&of));
     readers(id).find_map(|reader| {
-        let turned = seen(reader, &plain)??;
-        let is_copied = readers(reader.outputs[0]).any(|next| seen(next, &turned) == Some(None));
+        let permuted = seen(reader, &plain)??;
+        let is_copied = readers(reader.outputs[0]).any(|next| seen(next, &permuted) == Some(None));
         if !is_copied {
             return None;
         }
-        let wanted = in_order_of(&plain, &turned)?;
+        let wanted = in_order_of(&plain, &permuted)?;
         (seen(reader, &wanted)??).is_contiguous().then_some(wanted)
     })
 }
