@@ -11,7 +11,6 @@ pub mod direct;
 pub mod driver;
 pub mod emit;
 pub mod headers;
-mod keys;
 pub mod parts;
 pub mod product;
 pub mod slots;

@@ -1,5 +1,6 @@
 //! Kernels that were compiled and loaded, and their launches.
 
+use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +14,6 @@ use super::compiler::KernelSource;
 use super::{Gpu, said};
 use crate::cache::{CacheKey, KernelCache};
 use crate::emit::{Block, Demand, KernelKey, Launch};
-use crate::keys::KeyMap;
 
 /// Shared memory that a block of threads has without being asked for.
 const SHARED_BYTES: u32 = 48 << 10;
@@ -22,7 +22,7 @@ const SHARED_BYTES: u32 = 48 << 10;
 pub struct Modules {
     capability: (u32, u32),
     cache: KernelCache,
-    loaded: Mutex<KeyMap<KernelKey, Functions>>,
+    loaded: Mutex<HashMap<KernelKey, Functions>>,
 }
 
 /// The functions of a kernel, in the order of their launches. Their module stays loaded.

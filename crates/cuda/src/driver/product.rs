@@ -1,5 +1,6 @@
 //! Products of matrices by cuBLASLt. The algorithm of a product is chosen once, for its sizes and alignments.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +14,7 @@ use tonnage_core::error::Result;
 use tonnage_core::{Bytes, DType};
 
 use super::{Gpu, library};
-use crate::keys::KeyMap;
+
 use crate::product::{Matrix, Product, WORKSPACE_ALIGN};
 
 /// The library, and the products that it was asked for.
@@ -23,7 +24,7 @@ pub struct Products(Mutex<Option<Library>>);
 struct Library {
     handle: sys::cublasLtHandle_t,
     /// By the product, the alignments of operands and result, and the workspace.
-    chosen: KeyMap<Choice, Chosen>,
+    chosen: HashMap<Choice, Chosen>,
 }
 
 /// What decides how a product is computed.
@@ -79,7 +80,7 @@ impl Library {
         let mut handle = ptr::null_mut();
         // SAFETY: the library is there and a context is current; the handle is written.
         said(unsafe { sys::cublasLtCreate(&mut handle) })?;
-        Ok(Library { handle, chosen: KeyMap::default() })
+        Ok(Library { handle, chosen: HashMap::new() })
     }
 
     /// How a product is computed; nothing where the library knows fewer algorithms.
