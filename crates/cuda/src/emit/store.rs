@@ -9,7 +9,9 @@ use tonnage_core::tile::{Form, TileProgram};
 
 use super::axes::{Axes, contiguous};
 use super::operand::{BLOCK, OperandClass, Placed, block, comes_in_blocks, load, of_block, stored};
-use super::{KernelKey, Launch, Operand, Share, THREADS, TileKey, bad, blocks, body, c_type};
+use super::{
+    KernelKey, Launch, Operand, Share, THREADS, TileKey, bad, blocks, body, c_type, transpose,
+};
 
 /// Bytes of the widest access.
 const ACCESS: usize = 16;
@@ -55,7 +57,11 @@ pub fn launch(
             };
         }
     }
-    let (vector, one_by_one) = vector(program, &placed, &axes, outputs);
+    let axis = transpose::mark(program, &mut placed, &axes);
+    let (vector, one_by_one) = match axis {
+        Some(_) => (1, false),
+        None => vector(program, &placed, &axes, outputs),
+    };
     if one_by_one {
         for operand in &mut placed {
             if let OperandClass::Rows(dtype) | OperandClass::PerRow(dtype) = operand.class {
@@ -83,7 +89,7 @@ pub fn launch(
         ranks: (rank as u8, 0),
         vector: vector as u8,
         wide,
-        share: Share::Store { one_by_one },
+        share: axis.map_or(Share::Store { one_by_one }, |axis| Share::Transpose { axis }),
     };
     let count = axes.count().max(1);
     let mut words = vec![count];
@@ -100,14 +106,18 @@ pub fn launch(
     }
     words.extend(&outputs[..program.stores.len()]);
     let each = u64::from(THREADS) * vector as u64 * groups(&key);
-    let functions = SmallVec::from_iter([("kernel", blocks(count, each))]);
+    let blocks = axis.map_or(blocks(count, each), |axis| blocks(transpose::tiles(&axes, axis), 1));
+    let functions = SmallVec::from_iter([("kernel", blocks)]);
     Ok(Some(Launch { key: KernelKey::Tile(key), functions, words, demand: None }))
 }
 
 /// Whether an operand is addressed by steps.
-fn has_steps(class: OperandClass) -> bool {
-    use OperandClass::{Count, PerRow, Random, RandomBlocks, Rows, Strided};
-    matches!(class, Strided(_) | Rows(_) | PerRow(_) | Count(_) | Random(..) | RandomBlocks(..))
+pub fn has_steps(class: OperandClass) -> bool {
+    use OperandClass::{Count, PerRow, Random, RandomBlocks, Rows, Strided, Transposed};
+    matches!(
+        class,
+        Strided(_) | Transposed(_) | Rows(_) | PerRow(_) | Count(_) | Random(..) | RandomBlocks(..)
+    )
 }
 
 /// Groups a thread takes: where indices have to be taken apart, or numbers are made, one is work enough.
@@ -124,7 +134,7 @@ fn groups(key: &TileKey) -> u64 {
     }
 }
 
-fn has_bits(program: &TileProgram) -> bool {
+pub fn has_bits(program: &TileProgram) -> bool {
     program
         .loads
         .iter()
