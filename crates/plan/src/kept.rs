@@ -1,4 +1,6 @@
 //! What a device keeps of a plan that it runs.
+//!
+//! Decision: `docs/decisions/calls-are-replayed.md`.
 
 use std::any::Any;
 use std::fmt;

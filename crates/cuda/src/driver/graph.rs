@@ -3,6 +3,8 @@
 //! While a thread records, what it launches goes to a stream of its own that records and runs nothing; other threads go on. Whatever needs the
 //! host in between (reading a value, waiting, a copy of pageable memory) cannot be recorded, and says so before it has done anything: such a
 //! call is run as it is.
+//!
+//! Decision: `docs/decisions/calls-are-replayed.md`.
 
 use std::cell::RefCell;
 use std::ptr;

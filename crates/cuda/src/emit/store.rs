@@ -208,7 +208,6 @@ fn fits(
 pub fn text(key: &TileKey, one_by_one: bool) -> String {
     let (program, vector, rank) = (&key.program, usize::from(key.vector), usize::from(key.ranks.0));
     let groups = groups(key);
-    let at_once = vector > 1 && !one_by_one;
     let index = if key.wide { "u64" } else { "u32" };
     let mut text = body::function(program);
     let mut word = 1 + if rank > 1 { rank } else { 0 };
@@ -294,89 +293,137 @@ pub fn text(key: &TileKey, one_by_one: bool) -> String {
             _ => Ok(()),
         };
     }
-    for (k, (_, form)) in program.stores.iter().enumerate() {
-        let _ = match form {
-            Form::Elements(dtype) => {
-                writeln!(text, "      Vec<{}, {vector}> z{k};", c_type(*dtype))
-            }
-            Form::Bits => writeln!(text, "      u8 z{k} = 0;"),
-        };
-    }
-    let _ = writeln!(text, "#pragma unroll\n      for (int v = 0; v < {vector}; v++) {{");
-    if vector > 1 {
-        text.push_str("        if (v >= most) break;\n");
-    }
-    if one_by_one {
-        positions(&mut text, key, &first, rank, ("(e + v)", 1));
-    }
-    for (k, (reg, _)) in program.stores.iter().enumerate() {
-        let _ = writeln!(text, "        {} y{k};", body::register_type(program.register(*reg)));
-    }
-    let mut arguments = String::new();
-    for (i, class) in key.operands.iter().enumerate() {
-        let value = match class {
-            OperandClass::Single(_) | OperandClass::PerRow(_) => format!("s{i}"),
-            OperandClass::Rows(dtype) => load(*dtype, &format!("x{i}.v[v]")),
-            OperandClass::RandomBlocks(dtype, random) => {
-                of_block(*dtype, *random, &format!("x{i}[v]"))
-            }
-            OperandClass::InOrder(dtype) => {
-                let element = Placed::value(*class, first[i].0, "", "e + v");
-                match at_once {
-                    true => {
-                        format!("whole ? {} : {element}", load(*dtype, &format!("x{i}[u].v[v]")))
-                    }
-                    false => element,
-                }
-            }
-            OperandClass::Output(k) => output_value(program, usize::from(*k), i, outputs, at_once),
-            OperandClass::Bits => Placed::value(*class, first[i].0, "(e + v)", ""),
-            _ => {
-                let inner = match one_by_one {
-                    true => String::new(),
-                    false => format!(" + v * (i64)p.w[{}]", first[i].1 + rank - 1),
-                };
-                Placed::value(*class, first[i].0, &format!("a{i}{inner}"), "")
-            }
-        };
-        let ty = body::register_type(program.loads[i].register());
-        let _ = writeln!(text, "        const {ty} l{i} = {value};");
-        let _ = write!(arguments, "{}l{i}", if i == 0 { "" } else { ", " });
-    }
-    for k in 0..program.stores.len() {
-        let _ = write!(arguments, "{}y{k}", if arguments.is_empty() { "" } else { ", " });
-    }
-    let _ = writeln!(text, "        body({arguments});");
-    for (k, (_, form)) in program.stores.iter().enumerate() {
-        let _ = match form {
-            Form::Elements(dtype) => {
-                writeln!(text, "        z{k}.v[v] = {};", stored(*dtype, &format!("y{k}")))
-            }
-            Form::Bits => writeln!(text, "        z{k} |= (u8)(y{k} << v);"),
-        };
-    }
-    text.push_str("      }\n");
-    for (k, (_, form)) in program.stores.iter().enumerate() {
-        let address = outputs + k;
-        let _ = match form {
-            Form::Elements(dtype) => {
-                let ty = c_type(*dtype);
-                let each = format!(
-                    "for (int v = 0; v < {vector}; v++) if (v < most) (({ty}*)p.w[{address}])[e + v] = z{k}.v[v];"
-                );
-                match one_by_one {
-                    true => writeln!(text, "#pragma unroll\n      {each}"),
-                    false => writeln!(
-                        text,
-                        "      if (whole) ((Vec<{ty}, {vector}>*)p.w[{address}])[g] = z{k};\n      else {each}"
-                    ),
-                }
-            }
-            Form::Bits => writeln!(text, "      ((u8*)p.w[{address}])[g] = z{k};"),
-        };
+    let group = Group { key, first: &first, outputs };
+    match (one_by_one, vector) {
+        (true, _) => group.elements(&mut text, false),
+        (false, 1) => group.elements(&mut text, true),
+        // Without a branch for each element where all of them are there.
+        _ => {
+            text.push_str("      if (whole) {\n");
+            group.elements(&mut text, true);
+            text.push_str("      } else {\n");
+            group.elements(&mut text, false);
+            text.push_str("      }\n");
+        }
     }
     text.push_str("    }\n  }\n}\n");
     text
+}
+
+/// A group of neighbours that a thread takes.
+struct Group<'a> {
+    key: &'a TileKey,
+    /// Where the arguments of each operand begin, and its steps.
+    first: &'a [(usize, usize)],
+    /// Where the addresses of the outputs are.
+    outputs: usize,
+}
+
+impl Group<'_> {
+    /// What is done with its elements, if all of them are there or as many as there are.
+    fn elements(&self, text: &mut String, whole: bool) {
+        let (key, program) = (self.key, &self.key.program);
+        let (vector, rank) = (usize::from(key.vector), usize::from(key.ranks.0));
+        let one_by_one = key.share == Share::Store { one_by_one: true };
+        for (k, (_, form)) in program.stores.iter().enumerate() {
+            let _ = match form {
+                Form::Elements(dtype) if whole => {
+                    writeln!(text, "      Vec<{}, {vector}> z{k};", c_type(*dtype))
+                }
+                Form::Elements(_) => Ok(()),
+                Form::Bits => writeln!(text, "      u8 z{k} = 0;"),
+            };
+        }
+        // Numbers that were made together are in registers, which have no index that varies.
+        let has_blocks =
+            key.operands.iter().any(|class| matches!(class, OperandClass::RandomBlocks(..)));
+        let _ = match whole || has_blocks {
+            true => writeln!(
+                text,
+                "#pragma unroll\n      for (int v = 0; v < {vector}; v++) {{\n        if (v >= {}) break;",
+                if whole { vector.to_string() } else { "most".to_string() }
+            ),
+            false => writeln!(text, "#pragma unroll 1\n      for (int v = 0; v < most; v++) {{"),
+        };
+        if one_by_one {
+            positions(text, key, self.first, rank, ("(e + v)", 1));
+        }
+        for (k, (reg, _)) in program.stores.iter().enumerate() {
+            let _ = writeln!(text, "        {} y{k};", body::register_type(program.register(*reg)));
+        }
+        let mut arguments = String::new();
+        for i in 0..key.operands.len() {
+            let value = self.value(i, whole && vector > 1);
+            let ty = body::register_type(program.loads[i].register());
+            let _ = writeln!(text, "        const {ty} l{i} = {value};");
+            let _ = write!(arguments, "{}l{i}", if i == 0 { "" } else { ", " });
+        }
+        for k in 0..program.stores.len() {
+            let _ = write!(arguments, "{}y{k}", if arguments.is_empty() { "" } else { ", " });
+        }
+        let _ = writeln!(text, "        body({arguments});");
+        for (k, (_, form)) in program.stores.iter().enumerate() {
+            let _ = match form {
+                Form::Elements(dtype) => {
+                    let to = match whole {
+                        true => format!("z{k}.v[v]"),
+                        false => {
+                            format!("(({}*)p.w[{}])[e + v]", c_type(*dtype), self.outputs + k)
+                        }
+                    };
+                    writeln!(text, "        {to} = {};", stored(*dtype, &format!("y{k}")))
+                }
+                Form::Bits => writeln!(text, "        z{k} |= (u8)(y{k} << v);"),
+            };
+        }
+        text.push_str("      }\n");
+        for (k, (_, form)) in program.stores.iter().enumerate() {
+            let address = self.outputs + k;
+            let _ = match form {
+                Form::Elements(dtype) if whole => {
+                    let ty = c_type(*dtype);
+                    writeln!(text, "      ((Vec<{ty}, {vector}>*)p.w[{address}])[g] = z{k};")
+                }
+                Form::Elements(_) => Ok(()),
+                Form::Bits => writeln!(text, "      ((u8*)p.w[{address}])[g] = z{k};"),
+            };
+        }
+    }
+
+    /// Element `v` of a load, from what was read at once or by itself.
+    fn value(&self, i: usize, at_once: bool) -> String {
+        let (key, class, (word, steps)) = (self.key, self.key.operands[i], self.first[i]);
+        let one_by_one = key.share == Share::Store { one_by_one: true };
+        match class {
+            OperandClass::Single(_) | OperandClass::PerRow(_) => format!("s{i}"),
+            OperandClass::Rows(dtype) if at_once => load(dtype, &format!("x{i}.v[v]")),
+            OperandClass::Rows(_) => Placed::value(class, word, &format!("a{i} + v"), ""),
+            OperandClass::RandomBlocks(dtype, random) => {
+                of_block(dtype, random, &format!("x{i}[v]"))
+            }
+            OperandClass::InOrder(dtype) if at_once => load(dtype, &format!("x{i}[u].v[v]")),
+            OperandClass::InOrder(_) => Placed::value(class, word, "", "e + v"),
+            OperandClass::Output(k) => {
+                let output = self.outputs + usize::from(k);
+                match key.program.loads[i] {
+                    Form::Bits => format!("(u8)(((const u8*)p.w[{output}])[g] >> v & 1)"),
+                    Form::Elements(dtype) if at_once => load(dtype, &format!("x{i}[u].v[v]")),
+                    Form::Elements(dtype) => {
+                        load(dtype, &format!("((const {}*)p.w[{output}])[e + v]", c_type(dtype)))
+                    }
+                }
+            }
+            OperandClass::Bits => Placed::value(class, word, "(e + v)", ""),
+            _ => {
+                let rank = usize::from(key.ranks.0);
+                let inner = match one_by_one {
+                    true => String::new(),
+                    false => format!(" + v * (i64)p.w[{}]", steps + rank - 1),
+                };
+                Placed::value(class, word, &format!("a{i}{inner}"), "")
+            }
+        }
+    }
 }
 
 /// The type of what is loaded at once of an operand that lies in order.
@@ -390,25 +437,6 @@ fn vector_type(key: &TileKey, load: usize, class: OperandClass) -> Option<String
             Form::Bits => None,
         },
         _ => None,
-    }
-}
-
-/// An element of an output, in place.
-fn output_value(
-    program: &TileProgram,
-    output: usize,
-    i: usize,
-    word: usize,
-    at_once: bool,
-) -> String {
-    let Form::Elements(dtype) = program.loads[i] else {
-        return format!("(u8)(((const u8*)p.w[{}])[g] >> v & 1)", word + output);
-    };
-    let element =
-        load(dtype, &format!("((const {}*)p.w[{}])[e + v]", c_type(dtype), word + output));
-    match at_once {
-        true => format!("whole ? {} : {element}", load(dtype, &format!("x{i}[u].v[v]"))),
-        false => element,
     }
 }
 

@@ -3,6 +3,8 @@
 //! What a call launches follows from its plan, from where its memory lies, and from what its inputs bring. A call whose addresses were seen
 //! before is recorded, and one that was recorded is launched again without a look at its steps. A call that draws random numbers, or that needs
 //! the host between two steps, is run step by step.
+//!
+//! Decision: `docs/decisions/calls-are-replayed.md`.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
