@@ -233,6 +233,8 @@ pub struct OpCall<'a> {
     pub scratch: Option<u64>,
     /// Shared memory that a block of threads may ask for, in bytes.
     pub shared: usize,
+    /// The compute capability of the device.
+    pub capability: (u32, u32),
 }
 
 /// Shared memory that a block may ask for on every device from compute capability 8.0 on.
@@ -392,6 +394,14 @@ impl KernelKey {
             KernelKey::Rotary(key) => rotary::text(key),
             KernelKey::Draw(key) => draw::text(key),
             KernelKey::Assertion => assertion::text(),
+        }
+    }
+
+    /// Whether a device of that compute capability can run it: most kernels ask for none.
+    pub fn runs_on(&self, capability: (u32, u32)) -> bool {
+        match self {
+            KernelKey::Attention(key) => key.runs_on(capability),
+            _ => true,
         }
     }
 

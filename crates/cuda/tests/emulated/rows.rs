@@ -229,6 +229,7 @@ impl Trial for RowCase {
             outputs: &outputs,
             scratch: self.scratch.as_ref().map(|(address, _)| *address),
             shared: emit::LEAST_SHARED,
+            capability: (8, 0),
         };
         emit::launch_op(&call).unwrap()
     }

@@ -149,6 +149,7 @@ impl Cuda {
             outputs: &outputs,
             scratch: scratch.map(|region| region.address() as u64),
             shared: self.gpu.info().shared as usize,
+            capability: self.gpu.info().capability,
         };
         let launched = emit::launch_op(&call)?;
         if let Some(launch) = &launched {
