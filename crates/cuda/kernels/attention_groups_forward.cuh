@@ -73,7 +73,7 @@ TN_KERNEL(kernel) {
     };
     if (end > 0) {
       meet();
-      if constexpr (KEPT) keep<D, BQ>(kept, tile_q + (threadIdx.x / 32 * 16) * PANEL, lane);
+      if constexpr (KEPT) keep<D, BQ>(kept, tile_q + threadIdx.x / 32 * 16 * PANEL, lane);
     }
     if (seen_by_any > 0) {
       begin_products();

@@ -3,16 +3,20 @@
 //   QUERY_GROUPS    for those of queries: groups of a block of threads, each of which has 64 queries
 //   QUERY_BLOCKS    blocks that a multiprocessor is to hold
 //   QUERY_KEYS      keys of a tile
+//   QUERY_KEPT      whether registers keep the queries and their gradients
 //   KEY_GROUPS      for those of keys: groups of a block of threads, each of which has 64 keys
 //   KEY_BLOCKS      blocks that a multiprocessor is to hold
 //   KEY_QUERIES     queries of a tile
 //   KEY_SUB         how many of these are taken at once: scores and their gradients are in registers beside the sums
-//   KEY_KEPT        whether registers keep the keys
+//   KEY_KEPT        whether registers keep the keys and their values
 
 #undef TN_THREADS
 #define TN_THREADS (QUERY_GROUPS * 128)
 #undef TN_BLOCKS
 #define TN_BLOCKS QUERY_BLOCKS
+
+// Sets of products that go on beside the weights: none where a mask is read, which takes the registers.
+constexpr int BEHIND = MASK == 0 ? 1 : 0;
 
 constexpr int QUERY_ROWS = QUERY_GROUPS * 64;
 
@@ -41,6 +45,7 @@ TN_KERNEL(of_queries) {
 #pragma unroll
     for (int half = 0; half < 2; half++) numbers[0][half] = numbers_of(p, b, h, row + half * 8 + lane / 4, queries);
     const u64 q = matrix_at(tile_q + own * PANEL), g = matrix_at(tile_g + own * PANEL);
+    u32 kept_q[QUERY_KEPT ? D / 16 : 1][4], kept_g[QUERY_KEPT ? E / 16 : 1][4];
     f32 sums[1][D / 8][4];
     clear(sums);
     // What all queries of the warp see needs no look; what none of the group sees is left out.
@@ -53,15 +58,25 @@ TN_KERNEL(of_queries) {
         stage<D, QUERY_KEYS, QUERY_GROUPS>(tiles_k + next * QUERY_KEYS * D, k, from + QUERY_KEYS, end);
         stage<E, QUERY_KEYS, QUERY_GROUPS>(tiles_v + next * QUERY_KEYS * E, v, from + QUERY_KEYS, end);
       }
+      if (QUERY_KEPT && from == 0) {
+        keep<D, QUERY_ROWS>(kept_q, tile_q + threadIdx.x / 32 * 16 * PANEL, lane);
+        keep<E, QUERY_ROWS>(kept_g, tile_g + threadIdx.x / 32 * 16 * PANEL, lane);
+      }
       if (from < seen_by_any) {
         const u64 keys_at = matrix_at(tiles_k + now * QUERY_KEYS * D), values_at = matrix_at(tiles_v + now * QUERY_KEYS * E);
         f32 scores[1][QUERY_KEYS / 8][4], slopes[1][QUERY_KEYS / 8][4];
         begin_products();
-        set_products<QUERY_KEYS, D, QUERY_ROWS, QUERY_KEYS>(scores[0], q, keys_at);
+        if constexpr (QUERY_KEPT)
+          set_products<QUERY_KEYS, D, QUERY_KEYS>(scores[0], kept_q, keys_at);
+        else
+          set_products<QUERY_KEYS, D, QUERY_ROWS, QUERY_KEYS>(scores[0], q, keys_at);
         end_products();
-        set_products<QUERY_KEYS, E, QUERY_ROWS, QUERY_KEYS>(slopes[0], g, values_at);
+        if constexpr (QUERY_KEPT)
+          set_products<QUERY_KEYS, E, QUERY_KEYS>(slopes[0], kept_g, values_at);
+        else
+          set_products<QUERY_KEYS, E, QUERY_ROWS, QUERY_KEYS>(slopes[0], g, values_at);
         end_products();
-        wait_for_products<1>();
+        wait_for_products<BEHIND>();
         hold(scores[0]);
         if (MASK != 2) {
 #pragma unroll
@@ -137,7 +152,7 @@ TN_KERNEL(of_keys) {
       if (threadIdx.x < KEY_QUERIES) put_numbers(logs + threadIdx.x, numbers_of(p, b, head * group, begin + threadIdx.x, queries));
     }
     const u64 k = matrix_at(tile_k + own * PANEL), v = matrix_at(tile_v + own * PANEL);
-    u32 kept[KEY_KEPT ? D / 16 : 1][4];
+    u32 kept_k[KEY_KEPT ? D / 16 : 1][4], kept_v[KEY_KEPT ? E / 16 : 1][4];
     f32 dk[1][D / 8][4], dv[1][E / 8][4];
     clear(dk);
     clear(dv);
@@ -145,7 +160,10 @@ TN_KERNEL(of_keys) {
     int first = begin, now = 0;
     for (u32 step = 0; step < steps; step++) {
       meet_with_copies();
-      if (KEY_KEPT && step == 0) keep<D, KEY_ROWS>(kept, tile_k + (threadIdx.x / 32 * 16) * PANEL, lane);
+      if (KEY_KEPT && step == 0) {
+        keep<D, KEY_ROWS>(kept_k, tile_k + threadIdx.x / 32 * 16 * PANEL, lane);
+        keep<E, KEY_ROWS>(kept_v, tile_v + threadIdx.x / 32 * 16 * PANEL, lane);
+      }
       const int next = now + 1 < STAGES ? now + 1 : 0;
       // What comes next is of the same head, or of the next one that has these keys.
       const bool turns = first + KEY_QUERIES >= queries;
@@ -170,13 +188,16 @@ TN_KERNEL(of_keys) {
           u32 narrow_weights[KEY_SUB / 16][4], narrow_slopes[KEY_SUB / 16][4];
           begin_products();
           if constexpr (KEY_KEPT)
-            set_products<KEY_SUB, D, KEY_QUERIES>(weights[0], kept, queries_at);
+            set_products<KEY_SUB, D, KEY_QUERIES>(weights[0], kept_k, queries_at);
           else
             set_products<KEY_SUB, D, KEY_ROWS, KEY_QUERIES>(weights[0], k, queries_at);
           end_products();
-          set_products<KEY_SUB, E, KEY_ROWS, KEY_QUERIES>(slopes[0], v, grads_at);
+          if constexpr (KEY_KEPT)
+            set_products<KEY_SUB, E, KEY_QUERIES>(slopes[0], kept_v, grads_at);
+          else
+            set_products<KEY_SUB, E, KEY_ROWS, KEY_QUERIES>(slopes[0], v, grads_at);
           end_products();
-          wait_for_products<1>();
+          wait_for_products<BEHIND>();
           hold(weights[0]);
           if (MASK != 2) {
 #pragma unroll

@@ -32,7 +32,7 @@ pub struct Tiles {
     coming: usize,
     /// How many of these are taken at once.
     sub: usize,
-    /// Whether registers keep the rows that stay: queries of the means, keys of their gradients.
+    /// Whether registers keep the rows that stay, beside shared memory.
     kept: bool,
     /// Bytes of shared memory.
     shared: usize,
@@ -69,8 +69,8 @@ pub fn tiles(dtype: DType, (d, e): (usize, usize), masked: bool) -> Option<AllTi
     let is_light = d.max(e) == 64 && !masked;
     let of = |groups, blocks, sub, kept| Tiles { groups, blocks, coming: 64, sub, kept, shared: 0 };
     let (forward, of_queries, of_keys) = match is_light {
-        true => (of(2, 2, 64, true), of(1, 3, 64, false), of(1, 2, 64, true)),
-        false => (of(2, 1, 64, false), of(2, 1, 64, false), of(2, 1, 64, false)),
+        true => (of(2, 2, 64, true), of(1, 3, 64, true), of(1, 2, 64, true)),
+        false => (of(2, 1, 64, false), of(2, 1, 64, false), of(2, 1, 32, false)),
     };
     Some(AllTiles {
         forward: forward.sized((d, d + e), 0),
@@ -103,7 +103,7 @@ impl AllTiles {
                 text,
                 "constexpr int QUERY_GROUPS = {}, QUERY_BLOCKS = {}, QUERY_KEYS = {};\n\
                  constexpr int KEY_GROUPS = {}, KEY_BLOCKS = {}, KEY_QUERIES = {}, KEY_SUB = {};\n\
-                 constexpr bool KEY_KEPT = {};",
+                 constexpr bool QUERY_KEPT = {}, KEY_KEPT = {};",
                 of_queries.groups,
                 of_queries.blocks,
                 of_queries.coming,
@@ -111,6 +111,7 @@ impl AllTiles {
                 of_keys.blocks,
                 of_keys.coming,
                 of_keys.sub,
+                of_queries.kept,
                 of_keys.kept
             ),
         };
