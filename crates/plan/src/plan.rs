@@ -12,6 +12,7 @@ use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
 use crate::budget::{Fitted, Segment};
 use crate::files::{FileValuePlan, StreamedInput};
+use crate::kept::Kept;
 use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, StateFilePlan};
 use crate::place::InputSpec;
 use crate::target::SharedTarget;
@@ -447,6 +448,8 @@ pub struct Plan {
     pub fitted: Option<Fitted>,
     /// Segments that run in pieces to fit it.
     pub segments: Vec<Segment>,
+    /// What the device keeps of it.
+    pub kept: Kept,
 }
 
 impl Plan {

@@ -28,6 +28,7 @@ mod rotary;
 mod rows;
 mod scan;
 mod store;
+mod transpose;
 mod walk;
 
 use std::fmt;
@@ -146,6 +147,8 @@ pub struct TileKey {
 enum Share {
     /// Each takes neighbours of its own: at once, or one by one where they do not lie so.
     Store { one_by_one: bool },
+    /// A block takes tiles of the last axis and of that one, along which some operands are read.
+    Transpose { axis: u8 },
     /// So many threads share a result, lying side by side along what is reduced or along the results; in two passes where results are few.
     Reduce { lanes: u16, along: bool, passes: u8 },
 }
@@ -375,6 +378,7 @@ impl KernelKey {
         match self {
             KernelKey::Tile(key) => match key.share {
                 Share::Store { one_by_one } => store::text(key, one_by_one),
+                Share::Transpose { axis } => transpose::text(key, axis),
                 Share::Reduce { lanes, along, passes } => reduce::text(key, lanes, along, passes),
             },
             KernelKey::Rows(key) => rows::text(key),

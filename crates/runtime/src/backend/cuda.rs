@@ -13,7 +13,7 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, DType, Device, ErrorKind};
 use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::direct::{self, DirectKernels, DirectKey};
-use tonnage_cuda::driver::{CopyWay, Gpu, HostMemory, Pin, ProductAddresses};
+use tonnage_cuda::driver::{CopyWay, Gpu, HostMemory, Pin, ProductAddresses, RecordedLaunches};
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::parts::parts;
 use tonnage_cuda::product::{self, Product};
@@ -155,11 +155,10 @@ impl Cuda {
         if let Some(launch) = &launched {
             self.gpu.launch(launch, regions.source)?;
         }
-        if launch.decides {
+        // Sizes that were decided before are those of the layouts; a kernel that counts rows says how many there are.
+        if let (true, Some(count)) = (launch.decides, launched.as_ref().and_then(emit::row_count)) {
             let mut rows = [0; 4];
-            if let Some(count) = launched.as_ref().and_then(emit::row_count) {
-                self.gpu.copy_out(count as usize, &mut rows)?;
-            }
+            self.gpu.copy_out(count as usize, &mut rows)?;
             if let Some(first) = made.first_mut().and_then(|sizes| sizes.first_mut()) {
                 *first = u32::from_le_bytes(rows) as usize;
             }
@@ -434,6 +433,18 @@ impl Backend for Cuda {
 
     fn await_copy(&self, copy: CopyTicket) -> Result<()> {
         self.gpu.await_copy(copy.0)
+    }
+
+    fn records(&self) -> bool {
+        true
+    }
+
+    fn record(&self, launch: &mut dyn FnMut() -> Result<()>) -> Option<RecordedLaunches> {
+        self.gpu.record(launch)
+    }
+
+    fn replay(&self, recorded: &RecordedLaunches) -> Result<()> {
+        self.gpu.replay(recorded)
     }
 
     fn wait(&self) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::replay;
 use tonnage::io::{read_npy, save_npy};
 use tonnage::{
     Bytes, DType, Elementwise, GradientTape, Result, Tensor, Variable, device, fori_loop, full,
@@ -27,6 +28,7 @@ pub fn run(task: &str, folder: &Path) -> Result<()> {
         "train" => train(folder, 0, 1000),
         "go on" => go_on(folder),
         "timeline" => timeline(),
+        "replay" => replay::replay(),
         other => panic!("no task {other}"),
     }
 }
