@@ -4,19 +4,28 @@
 // in a group's accumulators in the order that the next product takes them in, so they never leave its registers. Every sum is added up by one
 // group in the order of the rows: two runs have the same bits. A tile's last products go on beside the next tile's first ones, so
 // there are three of them in memory: one that comes, one that is computed with, and one that is still read.
+//
+//   GROUPS          groups of a block of threads, each of which has 64 rows of those that stay
+//   BLOCKS          blocks that a multiprocessor is to hold
 
-constexpr int STAGES = 3;
+#undef TN_THREADS
+#define TN_THREADS (GROUPS * 128)
+#undef TN_BLOCKS
+#define TN_BLOCKS BLOCKS
+
+// Rows that stay, tiles of those that come, and rows of each of these.
+constexpr int STAYING = GROUPS * 64, STAGES = 3, COMING = 64;
 
 // Columns of a matrix in shared memory: a wider tile is several of them, one after the other.
 constexpr int PANEL = 64;
 static_assert(D % PANEL == 0 && E % PANEL == 0, "heads of whole matrices");
 
-// Begins to copy rows of a head, by so many groups of threads; those beyond the last are zeros.
-template <int WIDTH, int ROWS, int GROUPS>
+// Begins to copy rows of a head; those beyond the last are zeros.
+template <int WIDTH, int ROWS>
 TN_FN void stage(u16* to, const Head& head, int first, int end) {
   if constexpr (ALIGNED) {
     // Rows that all threads copy at once: a multiple of eight, so that a thread's parts lie alike in each.
-    constexpr int PARTS = WIDTH / 8, APART = GROUPS * 128 / PARTS;
+    constexpr int PARTS = WIDTH / 8, APART = TN_THREADS / PARTS;
     static_assert(APART % 8 == 0, "parts that lie alike");
     const int r = threadIdx.x / PARTS, d = threadIdx.x % PARTS * 8;
     const u16* from = head.at + (i64)(first + r) * head.row + d;
@@ -29,7 +38,7 @@ TN_FN void stage(u16* to, const Head& head, int first, int end) {
       copy_async(to + i * PANEL, there ? from : head.at, there);
     }
   } else {
-    for (int i = threadIdx.x; i < ROWS * WIDTH; i += GROUPS * 128) {
+    for (int i = threadIdx.x; i < ROWS * WIDTH; i += TN_THREADS) {
       const int r = i / WIDTH, d = i % WIDTH;
       const bool there = first + r < end;
       to[d / PANEL * (ROWS * PANEL) + r * PANEL + (d / 8 % 8 ^ r % 8) * 8 + d % 8] = there ? head.at[(i64)(first + r) * head.row + d * head.column] : (u16)0;
@@ -50,20 +59,6 @@ TN_FN void set_products(f32 (&sums)[N / 8][4], u64 left, u64 right) {
   // Sixteen columns are 32 bytes, which matrices count in units of 16; those of the next panel follow all rows.
 #pragma unroll
   for (int k = 0; k < WIDTH / 16; k++) multiply_rows<BF16, N, 0>(sums, left + k / 4 * (LEFT * 8) + k % 4 * 2, right + k / 4 * (RIGHT * 8) + k % 4 * 2, k > 0);
-}
-
-// The same of rows that registers have.
-template <int N, int WIDTH, int RIGHT, int K>
-TN_FN void set_products(f32 (&sums)[N / 8][4], const u32 (&kept)[K][4], u64 right) {
-#pragma unroll
-  for (int k = 0; k < WIDTH / 16; k++) multiply_kept<BF16, N, 0>(sums, kept[k], right + k / 4 * (RIGHT * 8) + k % 4 * 2, k > 0);
-}
-
-// Puts 16 rows of a tile of `ROWS` rows into registers.
-template <int WIDTH, int ROWS, int K>
-TN_FN void keep(u32 (&kept)[K][4], const u16* rows, int lane) {
-#pragma unroll
-  for (int k = 0; k < WIDTH / 16; k++) load_matrices(kept[k], rows + k / 4 * (ROWS * PANEL) + lane % 16 * PANEL + ((k % 4 * 2 + lane / 16) ^ lane % 8) * 8);
 }
 
 // Adds N weighed rows of a tile of `ROWS` rows.

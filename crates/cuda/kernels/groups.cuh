@@ -69,20 +69,7 @@ TN_FN void multiply_rows(f32 (&sums)[T][4], u64 left, u64 right, int adds) {
     TN_PRODUCT(64, "f16", TN_NAMES_64, "%32", "%33", "%34", "0, 0", "l"(left), "l"(right), "r"(adds));
 }
 
-// The same where registers have the left operand.
-template <bool BF16, int N, int AT, int T>
-TN_FN void multiply_kept(f32 (&sums)[T][4], const u32 (&left)[4], u64 right, int adds) {
-  if constexpr (N == 32 && BF16)
-    TN_PRODUCT(32, "bf16", TN_NAMES_32, "{%16, %17, %18, %19}", "%20", "%21", "0", "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(adds));
-  else if constexpr (N == 32)
-    TN_PRODUCT(32, "f16", TN_NAMES_32, "{%16, %17, %18, %19}", "%20", "%21", "0", "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(adds));
-  else if constexpr (BF16)
-    TN_PRODUCT(64, "bf16", TN_NAMES_64, "{%32, %33, %34, %35}", "%36", "%37", "0", "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(adds));
-  else
-    TN_PRODUCT(64, "f16", TN_NAMES_64, "{%32, %33, %34, %35}", "%36", "%37", "0", "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(adds));
-}
-
-// The same where the right operand lies across: of 16 rows, 64 columns.
+// The same where registers have the left operand, and the right one lies across: of 16 rows, 64 columns.
 template <bool BF16, int AT, int T>
 TN_FN void multiply_across(f32 (&sums)[T][4], const u32 (&left)[4], u64 right, int adds) {
   if constexpr (BF16)

@@ -5,12 +5,13 @@
 namespace groups {
 const int GROUP = 128;
 
+// The left operand is in registers where the right one lies across, and in shared memory otherwise.
 struct Product {
   f32 (*sums)[4];
   u32 left[4];
   u64 left_at, right_at;
   int columns;
-  bool kept, across, adds, bf16;
+  bool across, adds, bf16;
 };
 
 // Of a thread: products that are begun and not done, and how many of them are in each closed set.
@@ -51,13 +52,13 @@ static void run(Lane* all, size_t from, size_t to) {
     const int n = one.columns;
     static f32 left[64][16], right[16][256];
     for (int k = 0; k < 16; k++) {
-      for (int m = 0; m < 64 && !one.kept; m++) left[m][k] = number(one.left_at, m, k, one.bf16);
+      for (int m = 0; m < 64 && !one.across; m++) left[m][k] = number(one.left_at, m, k, one.bf16);
       for (int c = 0; c < n; c++) right[k][c] = one.across ? number(one.right_at, k, c, one.bf16) : number(one.right_at, c, k, one.bf16);
     }
     for (int t = 0; t < GROUP; t++) {
       const Product& of = all[t].products[i];
       if (of.left_at != one.left_at || of.right_at != one.right_at) refuse("threads of a group with different matrices");
-      if (!one.kept) continue;
+      if (!one.across) continue;
       for (int r = 0; r < 4; r++)
         for (int j = 0; j < 2; j++) {
           const u16 x = (u16)(of.left[r] >> 16 * j);
@@ -116,15 +117,10 @@ static void hold(f32 (&)[N][4]) {}
 
 template <bool BF16, int N, int AT, int T>
 static void multiply_rows(f32 (&sums)[T][4], u64 left, u64 right, int adds) {
-  groups::begin({sums + AT, {}, left, right, N, false, false, adds != 0, BF16});
-}
-
-template <bool BF16, int N, int AT, int T>
-static void multiply_kept(f32 (&sums)[T][4], const u32 (&left)[4], u64 right, int adds) {
-  groups::begin({sums + AT, {left[0], left[1], left[2], left[3]}, 0, right, N, true, false, adds != 0, BF16});
+  groups::begin({sums + AT, {}, left, right, N, false, adds != 0, BF16});
 }
 
 template <bool BF16, int AT, int T>
 static void multiply_across(f32 (&sums)[T][4], const u32 (&left)[4], u64 right, int adds) {
-  groups::begin({sums + AT, {left[0], left[1], left[2], left[3]}, 0, right, 64, true, true, adds != 0, BF16});
+  groups::begin({sums + AT, {left[0], left[1], left[2], left[3]}, 0, right, 64, true, adds != 0, BF16});
 }

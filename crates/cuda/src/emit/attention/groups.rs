@@ -12,8 +12,9 @@ pub const CAPABILITY: (u32, u32) = (9, 0);
 /// Rows that a group keeps.
 const ROWS: usize = 64;
 
-/// Tiles of the other side in shared memory, as the kernels' text says it.
+/// Tiles of the other side in shared memory, and rows of each, as the kernels' text says it.
 const STAGES: usize = 3;
+const COMING: usize = 64;
 
 /// Bytes of a query's numbers in shared memory.
 const NUMBERS: usize = 12;
@@ -28,12 +29,6 @@ pub struct Tiles {
     groups: usize,
     /// Blocks that a multiprocessor is to hold: registers are shared among them.
     blocks: usize,
-    /// Rows of a tile of the other side.
-    coming: usize,
-    /// How many of these are taken at once.
-    sub: usize,
-    /// Whether registers keep the rows that stay, beside shared memory.
-    kept: bool,
     /// Bytes of shared memory.
     shared: usize,
 }
@@ -54,7 +49,7 @@ impl Tiles {
 
     /// With the shared memory that rows take which stay and which come, and `numbers` bytes for each of the latter.
     fn sized(self, (stays, comes): (usize, usize), numbers: usize) -> Tiles {
-        let coming = STAGES * self.coming * (comes * 2 + numbers);
+        let coming = STAGES * COMING * (comes * 2 + numbers);
         Tiles { shared: UNIT + self.rows() * stays * 2 + coming, ..self }
     }
 }
@@ -67,15 +62,12 @@ pub fn tiles(dtype: DType, (d, e): (usize, usize), masked: bool) -> Option<AllTi
     }
     // Beside the sums of wide heads, or a mask's addresses, registers are for one block alone.
     let is_light = d.max(e) == 64 && !masked;
-    let of = |groups, blocks, sub, kept| Tiles { groups, blocks, coming: 64, sub, kept, shared: 0 };
-    let (forward, of_queries, of_keys) = match is_light {
-        true => (of(2, 2, 64, true), of(1, 3, 64, true), of(1, 2, 64, true)),
-        false => (of(2, 1, 64, false), of(2, 1, 64, false), of(2, 1, 32, false)),
-    };
+    let of = |groups, blocks| Tiles { groups, blocks, shared: 0 };
+    let (forward, of_grads) = if is_light { (of(2, 2), of(1, 3)) } else { (of(2, 1), of(2, 1)) };
     Some(AllTiles {
         forward: forward.sized((d, d + e), 0),
-        of_queries: of_queries.sized((d + e, d + e), 0),
-        of_keys: of_keys.sized((d + e, d + e), NUMBERS),
+        of_queries: of_grads.sized((d + e, d + e), 0),
+        of_keys: of_grads.sized((d + e, d + e), NUMBERS),
     })
 }
 
@@ -90,30 +82,9 @@ impl AllTiles {
         Block { threads: 128 * tiles.groups as u32, shared: tiles.shared as u32 }
     }
 
-    /// What the kernels' text takes as constants.
+    /// What the kernels' text takes as constants: those of the two gradients are the same.
     pub fn constants(&self, grad: bool, text: &mut String) {
-        let AllTiles { forward, of_queries, of_keys } = self;
-        let _ = match grad {
-            false => writeln!(
-                text,
-                "constexpr int GROUPS = {}, BLOCKS = {}, BK = {};\nconstexpr bool KEPT = {};",
-                forward.groups, forward.blocks, forward.coming, forward.kept
-            ),
-            true => writeln!(
-                text,
-                "constexpr int QUERY_GROUPS = {}, QUERY_BLOCKS = {}, QUERY_KEYS = {};\n\
-                 constexpr int KEY_GROUPS = {}, KEY_BLOCKS = {}, KEY_QUERIES = {}, KEY_SUB = {};\n\
-                 constexpr bool QUERY_KEPT = {}, KEY_KEPT = {};",
-                of_queries.groups,
-                of_queries.blocks,
-                of_queries.coming,
-                of_keys.groups,
-                of_keys.blocks,
-                of_keys.coming,
-                of_keys.sub,
-                of_queries.kept,
-                of_keys.kept
-            ),
-        };
+        let Tiles { groups, blocks, .. } = if grad { self.of_queries } else { self.forward };
+        let _ = writeln!(text, "constexpr int GROUPS = {groups}, BLOCKS = {blocks};");
     }
 }
