@@ -162,8 +162,17 @@ fn run_all() -> Result<()> {
                 .collect();
             let (sizes, outputs) = (&rows.sizes[..], &[source(y)][..]);
             let (lies, scratch, shared) = (&[rows.clone()][..], None, emit::LEAST_SHARED);
-            let call =
-                OpCall { op, attrs, operands: &operands, sizes, lies, outputs, scratch, shared };
+            let call = OpCall {
+                op,
+                attrs,
+                operands: &operands,
+                sizes,
+                lies,
+                outputs,
+                added: None,
+                scratch,
+                shared,
+            };
             let Some(launch) = emit::launch_op(&call)? else { return Ok(()) };
             gpu.launch(&launch, None)?;
             gpu.wait()?;
@@ -372,7 +381,17 @@ fn batch_norm(gpu: &Gpu, [x, y, z]: [u64; 3]) -> Result<()> {
         let (sizes, lies) = (&pixels[..], &[image.clone(), each.clone(), each.clone()][..]);
         let (outputs, scratch) = (&outputs[..], Some(z + half + 8192));
         let shared = emit::LEAST_SHARED;
-        let call = OpCall { op, attrs: &attrs, operands, sizes, lies, outputs, scratch, shared };
+        let call = OpCall {
+            op,
+            attrs: &attrs,
+            operands,
+            sizes,
+            lies,
+            outputs,
+            added: None,
+            scratch,
+            shared,
+        };
         let Some(launch) = emit::launch_op(&call)? else { continue };
         gpu.launch(&launch, None)?;
         gpu.wait()?;

@@ -42,7 +42,8 @@ impl Trial for AssertionCase {
         assert!(emit::has_kernel(op, &attrs, DType::I64, |_| None));
         let (sizes, lies, outputs, scratch) = (&[][..], &[][..], &[][..], None);
         let (attrs, operands, shared) = (&attrs, &operands[..], emit::LEAST_SHARED);
-        let call = OpCall { op, attrs, operands, sizes, lies, outputs, scratch, shared };
+        let call =
+            OpCall { op, attrs, operands, sizes, lies, outputs, added: None, scratch, shared };
         emit::launch_op(&call).unwrap()
     }
 
