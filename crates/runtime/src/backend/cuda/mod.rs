@@ -1,5 +1,7 @@
 //! `cuda:0`: an NVIDIA GPU. Tile programs are kernels that are generated; a kernel that it does not have runs on the host.
 
+mod added;
+
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -16,12 +18,14 @@ use tonnage_cuda::direct::{self, DirectKernels, DirectKey};
 use tonnage_cuda::driver::{CopyWay, Gpu, HostMemory, Pin, ProductAddresses, RecordedLaunches};
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::parts::parts;
-use tonnage_cuda::product::{self, Product};
+use tonnage_cuda::product::Product;
 use tonnage_cuda::slots::Slots;
 use tonnage_cuda::target::{self, CudaTarget};
 use tonnage_ops::OpId;
 use tonnage_ops::tile::TileLimits;
-use tonnage_plan::{SharedTarget, Target as _, TileRead, TileRun};
+use tonnage_plan::{SharedTarget, Target as _};
+
+use added::Added;
 
 use super::host_step::{host_step, host_tile};
 use super::{
@@ -186,36 +190,6 @@ impl Cuda {
 
 /// Whether the epilogue of a kernel has run as part of it.
 struct IsFinished(bool);
-
-/// Where what a kernel adds to its first output lies.
-#[derive(Clone, Copy, Default)]
-struct Added {
-    /// A number for each column.
-    bias: Option<u64>,
-    /// An element for each.
-    matrix: Option<u64>,
-}
-
-impl Added {
-    /// What a step adds to it, where the step does nothing else.
-    fn of(
-        run: &TileRun,
-        loads: &[ReadSource],
-        dtype: DType,
-        regions: &Regions<'_>,
-    ) -> Option<Added> {
-        let is_made = |load: usize| matches!(loads.get(load), Some(ReadSource::Output(_)));
-        let finish = product::finish(run, dtype, is_made)?;
-        let address = |load: usize| match (&loads[load], &run.reads[load]) {
-            (ReadSource::Range(i), TileRead::Input(_, layout)) => {
-                Some((regions.reads[*i].address() + layout.offset * dtype.size()) as u64)
-            }
-            _ => None,
-        };
-        let (bias, matrix) = (finish.bias.and_then(address), finish.added.and_then(address));
-        Some(Added { bias, matrix })
-    }
-}
 
 /// What the loads of a tile program read.
 fn operands<'a>(
