@@ -191,8 +191,10 @@ impl Target for CudaTarget {
     }
 
     fn takes_epilogue(&self, op: &OpDef, dtype: DType, run: &TileRun, made: &[usize]) -> bool {
-        let is_made = |load| made.contains(&load);
-        op.id == OpId::Matmul as u16 && finish(run, dtype, is_made).is_some()
+        let finish = finish(run, dtype, |load| made.contains(&load));
+        finish.is_some_and(|finish| {
+            op.id == OpId::Matmul as u16 || emit::adds_to_rows(op) && finish.bias.is_none()
+        })
     }
 
     fn lays_out(&self, op: &OpDef, call: &Call, output: usize) -> bool {

@@ -228,9 +228,20 @@ impl Sizes {
     ) -> Result<Launch> {
         let scale = Scalar::Float((self.lengths[2] as f64).powf(-0.5));
         let attrs = &Attrs::Attention { scale, causal: self.causal, masked: self.mask.is_some() };
-        let (sizes, scratch, shared) = (&lies[0].sizes[..], None, emit::LEAST_SHARED);
-        let call =
-            OpCall { op, attrs, operands, sizes, lies, outputs, scratch, shared, capability };
+        let (sizes, shared) = (&lies[0].sizes[..], emit::LEAST_SHARED);
+        let (added, scratch) = (None, None);
+        let call = OpCall {
+            op,
+            attrs,
+            operands,
+            sizes,
+            lies,
+            outputs,
+            added,
+            scratch,
+            shared,
+            capability,
+        };
         let nothing = || ErrorKind::BadGraph { what: "attention over nothing".to_string() };
         Ok(emit::launch_op(&call)?.ok_or_else(nothing)?)
     }

@@ -232,6 +232,8 @@ pub struct OpCall<'a> {
     pub lies: &'a [Layout],
     /// Where its outputs go.
     pub outputs: &'a [u64],
+    /// Where elements lie, in order, that are added to those of the first output; of ops that [do that](adds_to_rows).
+    pub added: Option<u64>,
     /// Its workspace, where it has any.
     pub scratch: Option<u64>,
     /// Shared memory that a block of threads may ask for, in bytes.
@@ -352,6 +354,11 @@ pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
         Some(family) => (family.launch)(call),
         None => Err(bad("an op that is a kernel")),
     }
+}
+
+/// Whether the kernel of an op adds what lies in order to its first output.
+pub fn adds_to_rows(op: &OpDef) -> bool {
+    rows::adds(op)
 }
 
 /// Whether the kernel of an op makes rows that may lie apart.

@@ -296,6 +296,7 @@ impl Trial for Case {
             sizes,
             lies: &self.lies,
             outputs: &outputs,
+            added: None,
             scratch: None,
             shared: emit::LEAST_SHARED,
             capability: self.sizes.capability,
