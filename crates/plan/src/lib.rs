@@ -45,6 +45,7 @@ mod staging;
 mod suggest;
 mod target;
 mod tile;
+mod totals;
 mod traffic;
 mod transfer;
 mod view;

@@ -232,10 +232,14 @@ pub struct OpCall<'a> {
     pub lies: &'a [Layout],
     /// Where its outputs go.
     pub outputs: &'a [u64],
+    /// Where elements lie, in order, that are added to those of the first output; of ops that [do that](adds_to_rows).
+    pub added: Option<u64>,
     /// Its workspace, where it has any.
     pub scratch: Option<u64>,
     /// Shared memory that a block of threads may ask for, in bytes.
     pub shared: usize,
+    /// The compute capability of the device.
+    pub capability: (u32, u32),
 }
 
 /// Shared memory that a block may ask for on every device from compute capability 8.0 on.
@@ -352,6 +356,11 @@ pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
     }
 }
 
+/// Whether the kernel of an op adds what lies in order to its first output.
+pub fn adds_to_rows(op: &OpDef) -> bool {
+    rows::adds(op)
+}
+
 /// Whether the kernel of an op makes rows that may lie apart.
 pub fn makes_rows_apart(op: &OpDef, attrs: &Attrs) -> bool {
     rows::makes_rows_apart(op, attrs)
@@ -396,6 +405,14 @@ impl KernelKey {
             KernelKey::Rotary(key) => rotary::text(key),
             KernelKey::Draw(key) => draw::text(key),
             KernelKey::Assertion => assertion::text(),
+        }
+    }
+
+    /// Whether a device of that compute capability can run it: most kernels ask for none.
+    pub fn runs_on(&self, capability: (u32, u32)) -> bool {
+        match self {
+            KernelKey::Attention(key) => key.runs_on(capability),
+            _ => true,
         }
     }
 

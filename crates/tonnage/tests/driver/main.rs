@@ -161,7 +161,7 @@ fn what_is_added_to_a_product_is_part_of_it() {
     assert!(joined[..by_column_or_element].iter().all(|joined| *joined), "{said}");
     assert!(!joined[by_column_or_element..][..otherwise].contains(&true), "{said}");
     // Without a sum it is planned, and each step runs by itself.
-    assert_eq!(joined[by_column_or_element + otherwise..], [true; 4], "{said}");
+    assert_eq!(joined[by_column_or_element + otherwise..], [true; 6], "{said}");
 }
 
 #[test]
