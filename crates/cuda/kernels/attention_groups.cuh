@@ -4,6 +4,7 @@
 // in a group's accumulators in the order that the next product takes them in, so they never leave its registers. Every sum is added up by one
 // group in the order of the rows: two runs have the same bits. A tile's last products go on beside the next tile's first ones, so
 // there are three of them in memory: one that comes, one that is computed with, and one that is still read.
+// Decision: docs/decisions/attention-by-groups.md.
 //
 //   GROUPS          groups of a block of threads, each of which has 64 rows of those that stay
 //   BLOCKS          blocks that a multiprocessor is to hold

@@ -1,4 +1,6 @@
 //! Tiles for attention by products of groups of four warps: of 16-bit floats, in heads of 64 and 128, on compute capability 9.0.
+//!
+//! Decision: `docs/decisions/attention-by-groups.md`.
 
 use std::fmt::Write as _;
 
