@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use smallvec::SmallVec;
+use tonnage_core::Device;
 use tonnage_core::graph::Node;
 use tonnage_core::looping::Iterations;
 use tonnage_core::row::Cost;
@@ -64,10 +65,11 @@ pub(super) enum RunAt {
 }
 
 /// The steps of a plan, cut where they call the host: those that do run here, and what lies between where it is worth it. All of
-/// them are one stretch where none does: then the whole call was brought to where it runs.
-pub(super) fn stretches(plan: &Plan, pool: &WorkerPool) -> Stretches {
+/// them are one stretch where none does, for then the whole call was brought to where it runs, and where the threads of this machine have no
+/// part in them: a device takes its launches from one thread.
+pub(super) fn stretches(plan: &Plan, pool: &WorkerPool, device: Device) -> Stretches {
     let steps = &plan.steps;
-    if !plan.calls_host {
+    if !plan.calls_host || device != Device::CPU {
         return SmallVec::from_iter([(0..steps.len(), RunAt::Here)]);
     }
     let calls = |step: &Step| plan.graph.nodes.get(step.node).is_some_and(Node::calls_host);
@@ -180,10 +182,12 @@ mod tests {
             &specs.into_iter().collect::<Result<Vec<_>>>()?,
             PlanOptions::new(target),
         )?;
-        let found: Vec<RunAt> = stretches(&plan, &two).into_iter().map(|(_, at)| at).collect();
+        let on = |device| -> Vec<_> { stretches(&plan, &two, device).into_iter().collect() };
+        let found: Vec<RunAt> = on(Device::CPU).into_iter().map(|(_, at)| at).collect();
         assert_eq!(found, [RunAt::Pool, RunAt::Here, RunAt::Alone, RunAt::Here]);
-        let steps = stretches(&plan, &two).into_iter().flat_map(|(steps, _)| steps);
+        let steps = on(Device::CPU).into_iter().flat_map(|(steps, _)| steps);
         assert!(steps.eq(0..plan.steps.len()));
+        assert_eq!(on(Device::SIM), [(0..plan.steps.len(), RunAt::Here)]);
         Ok(())
     }
 }

@@ -100,7 +100,7 @@ impl<'p> ExecutionFrame<'p> {
         if self.is_timed {
             self.ticks = Some(Ticks::begin(plan.steps.len(), lender.backend()));
         }
-        for (steps, run_at) in stretches(plan, pool()) {
+        for (steps, run_at) in stretches(plan, pool(), lender.backend().device()) {
             match run_at {
                 RunAt::Here => self.run_steps(steps, lender, &mut lanes, watch),
                 RunAt::Alone => pool::alone(|| self.run_steps(steps, lender, &mut lanes, watch)),
