@@ -260,12 +260,20 @@ pub fn text(key: &TileKey, one_by_one: bool) -> String {
     let _ = writeln!(text, "#pragma unroll\n    for (int u = 0; u < {groups}; u++) {{");
     let _ =
         writeln!(text, "      const idx g = b + u * {THREADS}u + threadIdx.x, e = g * {vector}u;");
-    text.push_str("      if (e >= n) continue;\n");
-    if !one_by_one {
-        positions(&mut text, key, &first, rank, ("g", vector));
+    match one_by_one {
+        true => {
+            text.push_str("      if (e >= n) continue;\n");
+            let _ = writeln!(
+                text,
+                "      const int most = e + {vector}u <= n ? {vector} : (int)(n - e);"
+            );
+        }
+        // Without a branch for each element: those behind the last whole group come at the end.
+        false => {
+            let _ = writeln!(text, "      if (e + {vector}u > n) continue;");
+            positions(&mut text, key, &first, rank, ("g", vector));
+        }
     }
-    let _ = writeln!(text, "      const bool whole = e + {vector}u <= n;");
-    let _ = writeln!(text, "      const int most = whole ? {vector} : (int)(n - e);");
     // What a group reads of a row is one access.
     for (i, class) in key.operands.iter().enumerate() {
         let _ = match class {
@@ -294,20 +302,25 @@ pub fn text(key: &TileKey, one_by_one: bool) -> String {
         };
     }
     let group = Group { key, first: &first, outputs };
-    match (one_by_one, vector) {
-        (true, _) => group.elements(&mut text, false),
-        (false, 1) => group.elements(&mut text, true),
-        // Without a branch for each element where all of them are there.
-        _ => {
-            text.push_str("      if (whole) {\n");
-            group.elements(&mut text, true);
-            text.push_str("      } else {\n");
-            group.elements(&mut text, false);
-            text.push_str("      }\n");
-        }
+    group.elements(&mut text, if one_by_one { Part::OneByOne } else { Part::Whole });
+    text.push_str("    }\n  }\n");
+    // A row is a multiple of a group, where there are rows.
+    if vector > 1 && !one_by_one && rank == 1 {
+        group.rest(&mut text);
     }
-    text.push_str("    }\n  }\n}\n");
+    text.push_str("}\n");
     text
+}
+
+/// Which elements are gone through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// All of a group, at once.
+    Whole,
+    /// Those of a group that are there, one by one.
+    OneByOne,
+    /// One.
+    Single,
 }
 
 /// A group of neighbours that a thread takes.
@@ -320,9 +333,33 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// What is done with its elements, if all of them are there or as many as there are.
-    fn elements(&self, text: &mut String, whole: bool) {
-        let (key, program) = (self.key, &self.key.program);
+    /// What stands behind the last whole group, along one axis: an element a thread of the first block; of bits, a byte is one thread's.
+    fn rest(&self, text: &mut String) {
+        let (key, vector) = (self.key, usize::from(self.key.vector));
+        match has_bits(&key.program) {
+            true => {
+                let _ = writeln!(
+                    text,
+                    "  const idx g = n / {vector}u, e = g * {vector}u;\n  const int most = (int)(n - e);\n  if (blockIdx.x == 0 && threadIdx.x == 0 && most > 0) {{"
+                );
+                positions(text, key, self.first, 1, ("g", vector));
+                self.elements(text, Part::OneByOne);
+            }
+            false => {
+                let _ = writeln!(
+                    text,
+                    "  const idx e = n / {vector}u * {vector}u + threadIdx.x;\n  if (blockIdx.x == 0 && e < n) {{"
+                );
+                positions(text, key, self.first, 1, ("e", 1));
+                self.elements(text, Part::Single);
+            }
+        }
+        text.push_str("  }\n");
+    }
+
+    /// What is done with its elements.
+    fn elements(&self, text: &mut String, part: Part) {
+        let (key, program, whole) = (self.key, &self.key.program, part == Part::Whole);
         let (vector, rank) = (usize::from(key.vector), usize::from(key.ranks.0));
         let one_by_one = key.share == Share::Store { one_by_one: true };
         for (k, (_, form)) in program.stores.iter().enumerate() {
@@ -334,16 +371,14 @@ impl Group<'_> {
                 Form::Bits => writeln!(text, "      u8 z{k} = 0;"),
             };
         }
-        // Numbers that were made together are in registers, which have no index that varies.
-        let has_blocks =
-            key.operands.iter().any(|class| matches!(class, OperandClass::RandomBlocks(..)));
-        let _ = match whole || has_blocks {
-            true => writeln!(
-                text,
-                "#pragma unroll\n      for (int v = 0; v < {vector}; v++) {{\n        if (v >= {}) break;",
-                if whole { vector.to_string() } else { "most".to_string() }
-            ),
-            false => writeln!(text, "#pragma unroll 1\n      for (int v = 0; v < most; v++) {{"),
+        let _ = match part {
+            Part::Whole => {
+                writeln!(text, "#pragma unroll\n      for (int v = 0; v < {vector}; v++) {{")
+            }
+            Part::OneByOne => {
+                writeln!(text, "#pragma unroll 1\n      for (int v = 0; v < most; v++) {{")
+            }
+            Part::Single => writeln!(text, "      {{\n        const int v = 0;"),
         };
         if one_by_one {
             positions(text, key, self.first, rank, ("(e + v)", 1));
@@ -398,8 +433,12 @@ impl Group<'_> {
             OperandClass::Single(_) | OperandClass::PerRow(_) => format!("s{i}"),
             OperandClass::Rows(dtype) if at_once => load(dtype, &format!("x{i}.v[v]")),
             OperandClass::Rows(_) => Placed::value(class, word, &format!("a{i} + v"), ""),
-            OperandClass::RandomBlocks(dtype, random) => {
+            OperandClass::RandomBlocks(dtype, random) if at_once => {
                 of_block(dtype, random, &format!("x{i}[v]"))
+            }
+            OperandClass::RandomBlocks(dtype, random) => {
+                let alone = OperandClass::Random(dtype, random);
+                Placed::value(alone, word, &format!("a{i} + v"), "")
             }
             OperandClass::InOrder(dtype) if at_once => load(dtype, &format!("x{i}[u].v[v]")),
             OperandClass::InOrder(_) => Placed::value(class, word, "", "e + v"),
