@@ -260,3 +260,39 @@ def test_gradients_of_spreads_keep_their_digits_far_from_zero(name, axis, traced
         assert (x.astype("float32") == x).all()
         got = run(tf.constant(x.astype("float32"))).numpy()
         np.testing.assert_allclose(got, expected, 1e-5, 1e-6 * np.abs(expected).max(), err_msg=str(offset))
+
+
+def test_gradients_of_batch_normalization_are_those_of_the_formula_at_every_order():
+    rng = np.random.default_rng(5)
+    x, g = (tf.constant(rng.normal(2.0, 1.0, size=(6, 5, 3))) for _ in range(2))
+    row = [tf.constant(rng.uniform(0.5, 2.0, size=3)) for _ in range(4)]
+
+    def plain(x, mean, variance, offset, scale, epsilon):
+        made = (x - mean) * (scale if scale is not None else 1.0) / tf.sqrt(variance + epsilon)
+        return made if offset is None else made + offset
+
+    def gradients(normalize, *given):
+        with tf.GradientTape() as outer:
+            outer.watch(given)
+            with tf.GradientTape() as tape:
+                tape.watch(given)
+                made = normalize(*given, 1e-3) if len(given) == 5 else normalize(*given, None, None, 1e-3)
+                loss = tf.reduce_sum(tf.square(made) * g)
+            first = tape.gradient(loss, given)
+            total = sum(tf.reduce_sum(tf.sin(slope)) for slope in first)
+        return [made, *first, *outer.gradient(total, given)]
+
+    for given in [(x, *row), (x, *row[:2])]:
+        for way in (gradients, tf.function(gradients)):
+            for ours, wanted in zip(way(tf.nn.batch_normalization, *given), gradients(plain, *given), strict=True):
+                np.testing.assert_allclose(ours.numpy(), wanted.numpy(), rtol=1e-9, atol=1e-11)
+
+
+def test_a_variance_shares_its_mean_with_the_program():
+    @tf.function
+    def both(x):
+        return tf.nn.moments(x, [0, 1])
+
+    steps = [step["op"] for step in both.plan(tf.TensorSpec([64, 64, 16])).steps()]
+    # The mean, and the mean of the squares.
+    assert steps.count("mean") == 1 and steps.count("fused") == 1, steps

@@ -37,6 +37,20 @@ def test_a_function_that_does_not_end_is_interrupted(interrupted, size):
     assert tf.memory.info()["current"] == before
 
 
+def test_a_function_that_calls_python_is_interrupted_behind_it_and_calls_it_on_its_thread(interrupted):
+    threads = []
+
+    @tf.function
+    def endless(x):
+        tf.py_function(lambda: threads.append(threading.get_ident()), [], [])
+        return tf.while_loop(lambda x: tf.constant(True), lambda x: (x * 0.5,), [x])
+
+    interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        endless(tf.ones([100_000]))
+    assert threads == [threading.get_ident()]
+
+
 def test_an_eager_loop_is_interrupted(interrupted):
     interrupted()
     with pytest.raises(KeyboardInterrupt):

@@ -240,6 +240,27 @@ else:
 assert all(np.array_equal(v, b) for v, b in zip([*tight.variables, *tight.optimizer.variables], before))
 tight.fit(x, y, batch_size=512, verbose=0)
 """,
+    "a batch in the middle of fit that is too large leaves the step before": """
+import tonnage
+model = keras.Sequential([keras.Input((16,)), keras.layers.Dense(64, "relu"), keras.layers.Dense(2)])
+model.compile("adam", "mse")
+state, kept = lambda: [v.numpy().copy() for v in [*model.variables, *model.optimizer.variables]], []
+def batches():
+    for rows in (8, 8, 4096):
+        yield np.ones((rows, 16), "float32"), np.ones((rows, 2), "float32")
+class Keep(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        kept.append(state())
+try:
+    with tonnage.memory.budgeted("48KiB"):
+        model.fit(batches(), verbose=0, callbacks=[Keep()])
+except tf.errors.ResourceExhaustedError as error:
+    assert "the least that would do" in str(error)
+else:
+    raise AssertionError("it cannot fit")
+assert len(kept) == 2 and all(np.array_equal(a, b) for a, b in zip(state(), kept[-1]))
+assert not all(np.array_equal(a, b) for a, b in zip(*kept))
+""",
     "a subclass that fit builds knows its shapes afterwards": """
 import pathlib, tempfile, tonnage
 class Inner(keras.layers.Layer):

@@ -160,8 +160,12 @@ def batch_normalization(x, mean, variance, offset, scale, variance_epsilon, name
     inverse = rsqrt(_t.to_tensor(variance, None, x.dtype) + variance_epsilon)
     if scale is not None:
         inverse = inverse * scale
-    made = (x - mean) * inverse
-    return made if offset is None else made + offset
+    # Moved by the mean as a number, and by how far that is from the mean, which is nothing: so the gradient of the mean is made of that of the
+    # offset, and not summed up over all of `x` once more.
+    mean = _t.to_tensor(mean, None, x.dtype)
+    number = _t.stop_gradient(mean)
+    moved = (mean - number) * inverse
+    return (x - number) * inverse + (-moved if offset is None else offset - moved)
 
 
 def embedding_lookup(params, ids, max_norm=None, name=None):

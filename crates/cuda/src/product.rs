@@ -24,7 +24,7 @@ const MANY: u64 = 1 << 22;
 const FEW: u64 = 1 << 17;
 
 /// Steps of a sum that are worth a part of their own, of few results and of more.
-const PARTS: [u64; 2] = [256, 1024];
+const PARTS: [u64; 2] = [128, 1024];
 
 /// An operand: whether its columns, not its rows, are runs of neighbours; how far those lie apart; and how far the matrices of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -304,7 +304,7 @@ mod tests {
             Product::of(DType::BF16, (&a, false), (&b, false), &[rows, cols]).unwrap().space()
         };
         assert_eq!(space(1024, 1024, 1024), Bytes::ZERO);
-        assert_eq!(space(64, 64, 4096), Bytes::new(15 * 64 * 64 * 4));
+        assert_eq!(space(64, 64, 4096), Bytes::new(31 * 64 * 64 * 4));
         assert_eq!(space(768, 768, 65_536), WORKSPACE);
         assert_eq!(space(65_536, 768, 3072), Bytes::ZERO);
     }

@@ -49,12 +49,12 @@ impl CudaTarget {
     /// That of a GPU that is there, with the rates of the known card that is most like it.
     pub fn of(info: &GpuInfo, host: SharedTarget) -> CudaTarget {
         let multiprocessors = f64::from(info.multiprocessors);
-        // f32 on the plain units: 128 a multiprocessor, two operations each, at about 1.7 GHz.
-        let flops = multiprocessors * 128.0 * 2.0 * 1.7e9;
+        // f32 on the plain units: 128 a multiprocessor, two operations each, at about 1.7 GHz, of which products reach three quarters.
+        let flops = multiprocessors * 128.0 * 2.0 * 1.7e9 * 0.75;
         let name = info.name.to_lowercase().replace("nvidia", "").replace([' ', '-'], "");
         let machine = match CudaTarget::named(&name, host.clone()) {
             Some(known) => Machine { flops, ..known.machine },
-            None => machine(flops, 4.0 * flops, OF_MATRIX * 4.0 * flops, 1e12),
+            None => machine(flops, 5.0 * flops, OF_MATRIX * 5.0 * flops, 1e12),
         };
         CudaTarget { name: info.name.clone(), machine, host }
     }
@@ -71,11 +71,12 @@ impl CudaTarget {
     /// assert!(CudaTarget::named("abacus", cpu).is_none());
     /// ```
     pub fn named(name: &str, host: SharedTarget) -> Option<CudaTarget> {
-        // Operations of f32, those of products of 16-bit floats on tensor cores, those of attention, and bytes in a second.
+        // Operations in products of f32, in those of 16-bit floats on tensor cores, in attention, and bytes in a second: of whole training
+        // steps, in which clocks fall below those of a product by itself.
         let (name, flops, matrix, attention, bytes) = match name {
-            "h200" => ("NVIDIA H200", 60e12, 720e12, 250e12, 4.2e12),
-            "a100" => ("NVIDIA A100", 19e12, 250e12, OF_MATRIX * 250e12, 1.7e12),
-            "rtx4090" => ("NVIDIA GeForce RTX 4090", 80e12, 150e12, OF_MATRIX * 150e12, 0.9e12),
+            "h200" => ("NVIDIA H200", 43e12, 680e12, 200e12, 4.2e12),
+            "a100" => ("NVIDIA A100", 14e12, 250e12, OF_MATRIX * 250e12, 1.7e12),
+            "rtx4090" => ("NVIDIA GeForce RTX 4090", 60e12, 150e12, OF_MATRIX * 150e12, 0.9e12),
             _ => return None,
         };
         let machine = machine(flops, matrix, attention, bytes);
@@ -90,9 +91,9 @@ fn machine(flops: f64, matrix: f64, attention: f64, bytes: f64) -> Machine {
         matrix,
         attention,
         // An instruction each, where those of `flops` are two; loads, stores and addresses come on top.
-        elementwise: flops / 3.6,
-        // A launch takes some microseconds; what is spilled goes over the bus to host memory.
-        step: 4e-6,
+        elementwise: flops / 2.7,
+        // A launch that follows another; what is spilled goes over the bus to host memory.
+        step: 2.5e-6,
         fork: 0.0,
         write: 20e9,
         read: 20e9,

@@ -442,7 +442,7 @@ pub struct Plan {
     pub input_bytes: Vec<Bytes>,
     /// Whether a branch or a size that the data decide is involved, so that a run may take less.
     pub is_bound: bool,
-    /// Whether it prints or calls back: it runs on the thread of its caller then.
+    /// Whether it prints or calls back: the steps that do run on the thread of its caller.
     pub calls_host: bool,
     /// What was done to fit a budget, where one was asked for.
     pub fitted: Option<Fitted>,

@@ -93,6 +93,11 @@ impl Stop {
         self.shared.here.store(false, Ordering::Relaxed);
     }
 
+    /// Steps run on the caller's thread again.
+    pub fn come_back(&self) {
+        self.shared.here.store(true, Ordering::Relaxed);
+    }
+
     /// Asks, on the thread of the caller.
     pub fn ask(&self) {
         if (self.shared.question)() {

@@ -159,7 +159,13 @@ impl Ready<'_> {
         slots: &mut [TileSlot],
         there: Option<&[u8]>,
     ) {
-        let slot = &mut slots[load.slot].bytes_mut()[..len * load.held.size()];
+        let slot = &mut slots[load.slot];
+        if let Some(period) = load.period
+            && !slot.turns_to(start % period, len)
+        {
+            return;
+        }
+        let slot = &mut slot.bytes_mut()[..len * load.held.size()];
         if load.stored == load.held {
             return match there {
                 Some(raw) => slot.copy_from_slice(raw),

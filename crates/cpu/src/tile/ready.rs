@@ -14,20 +14,36 @@ use super::source::{Read, Reader, TileSource};
 use tonnage_simd::cast::cast;
 use tonnage_simd::level;
 
+/// Bytes of a register's tile.
+const SLOT: usize = 4096;
+
 /// A register's tile: 4 KiB. At a cache line, since vectors that lie across two are read and written twice.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub struct TileSlot([u64; 512]);
+pub struct TileSlot {
+    elements: [u64; SLOT / size_of::<u64>()],
+    /// Of a load that repeats: which of its elements is the first, and how many there are.
+    repeats: (usize, usize),
+}
 
 impl TileSlot {
-    pub const EMPTY: TileSlot = TileSlot([0; 512]);
+    pub const EMPTY: TileSlot = TileSlot { elements: [0; SLOT / 8], repeats: (0, 0) };
 
     pub fn bytes(&self) -> &[u8] {
-        cast_slice(&self.0)
+        cast_slice(&self.elements)
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        cast_slice_mut(&mut self.0)
+        cast_slice_mut(&mut self.elements)
+    }
+
+    /// Notes which elements of what repeats are about to be here; false where they are already.
+    pub fn turns_to(&mut self, first: usize, len: usize) -> bool {
+        let there = self.repeats.0 == first && len <= self.repeats.1;
+        if !there {
+            self.repeats = (first, len);
+        }
+        !there
     }
 }
 
@@ -85,6 +101,8 @@ pub struct Load<'a> {
     pub stored: DType,
     /// As the register holds it.
     pub held: DType,
+    /// After how many elements it repeats, where a tile holds that many: what a tile has brought the next need not bring.
+    pub period: Option<usize>,
 }
 
 /// An instruction with its function.
@@ -127,7 +145,7 @@ impl<'a> Ready<'a> {
     /// Whether results can be made beside where they go: nothing is read from there, and a tile of each fits a slot.
     pub fn stores_apart(&self) -> bool {
         let fits = |form: &Form| match form {
-            Form::Elements(dtype) => self.tile * dtype.size() <= size_of::<TileSlot>(),
+            Form::Elements(dtype) => self.tile * dtype.size() <= SLOT,
             Form::Bits => true,
         };
         self.program.stores.iter().all(|(_, form)| fits(form))
@@ -174,6 +192,7 @@ impl<'a> Ready<'a> {
             for arg in &instr.args {
                 let dies = usize::from(last[*arg as usize]) == i + 1;
                 if let (true, RegisterLocation::Slot(slot)) = (dies, self.locations[*arg as usize])
+                    && !self.loads.iter().any(|load| load.slot == slot && load.period.is_some())
                 {
                     free.give(slot);
                 }
@@ -261,7 +280,11 @@ impl<'a> Ready<'a> {
             (_, Read::Generator(generator)) => LoadSource::Generate { generator, reader },
         };
         let slot = free.take().ok_or_else(|| too_large(self.program))?;
-        self.loads.push(Load { fetch, slot, stored, held });
+        // Its slot is nobody else's then: there have to be enough for that.
+        let keeps =
+            matches!(fetch, LoadSource::Gather { .. }) && registers(self.program) <= MOST_SLOTS;
+        let period = period(&source.layout).filter(|n| keeps && *n <= self.tile);
+        self.loads.push(Load { fetch, slot, stored, held, period });
         Ok(RegisterLocation::Slot(slot))
     }
 
@@ -361,7 +384,18 @@ fn in_place(program: &TileProgram, reg: Reg, source: &TileSource) -> Option<usiz
 fn tile_length(program: &TileProgram) -> usize {
     let widest =
         (0..registers(program)).map(|r| program.register(r as Reg).size()).max().unwrap_or(8);
-    size_of::<TileSlot>() / widest.max(4)
+    SLOT / widest.max(4)
+}
+
+/// After how many elements of the domain a load repeats, where it does.
+fn period(layout: &Layout) -> Option<usize> {
+    let outer = layout
+        .sizes
+        .iter()
+        .zip(&layout.strides)
+        .take_while(|(n, stride)| **n == 1 || **stride == 0);
+    let (axes, times) = outer.fold((0, 1), |(axes, times), (n, _)| (axes + 1, times * n));
+    (times > 1).then(|| layout.sizes[axes..].iter().product())
 }
 
 /// One element as a register holds it.

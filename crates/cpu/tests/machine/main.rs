@@ -11,6 +11,7 @@
 
 mod gemm;
 mod pieces;
+mod repeats;
 mod stream;
 mod uniform;
 mod workers;

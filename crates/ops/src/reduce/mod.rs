@@ -99,9 +99,14 @@ pub(crate) fn broadcast_back(
     emit::broadcast_to(e, reduced, to)
 }
 
-/// The mean over axes, which stay as lengths of 1, not rounded to 16 bits.
+/// The mean over axes, which stay as lengths of 1, not rounded to 16 bits. Where nothing is rounded it is the op, which a program may have
+/// beside it, and has once then.
 fn wide_mean(e: &mut dyn Emit, x: Value, axes: &[usize]) -> Result<Value> {
     let dtype = x.ty().dtype.compute();
+    if dtype == x.ty().dtype {
+        let attrs = Attrs::Reduce { axes: axes.into(), keep_dims: true };
+        return e.apply(&mean::MEAN, vec![x], attrs);
+    }
     let ending = Ending::Reduce { reduction: Reduction::Mean, axes, keep_dims: true, dtype };
     pass(e, [x], ending, |_, [x]| x)
 }

@@ -1,5 +1,7 @@
 //! One run of one graph, a call or one iteration of a body: its steps in their order, and the parts that they work with.
 
+use std::ops::Range;
+
 use smallvec::SmallVec;
 use tonnage_core::bytes::Bytes;
 use tonnage_core::error::Result;
@@ -7,8 +9,10 @@ use tonnage_core::layout::Layout;
 use tonnage_core::{Sizes, TensorType, ValueId};
 use tonnage_plan::{Plan, Run};
 
+use super::alone::{RunAt, stretches};
 use super::file_values::FileValues;
 use super::generators::Generators;
+use super::in_pool;
 use super::network::NetworkLane;
 use super::places::{Places, undecided};
 use super::region::{ByteRanges, part};
@@ -19,6 +23,7 @@ use super::stop_points::StopPoints;
 use super::transfer::{SpillLane, transfer};
 use super::used::UsedBytes;
 use crate::lend::{ByteRange, Lender};
+use crate::pool::{self, pool};
 use crate::ticks::Ticks;
 
 /// One run of one graph: what it is made of, each with its own job.
@@ -43,6 +48,8 @@ pub struct ExecutionFrame<'p> {
     is_timed: bool,
     /// What kernels were lent of the arena.
     pub used: UsedBytes,
+    /// The step that ran as the epilogue of one before it.
+    finished: Option<usize>,
 }
 
 /// What runs beside the kernels of a whole call; a region has none.
@@ -74,10 +81,12 @@ impl<'p> ExecutionFrame<'p> {
             ticks: None,
             is_timed: false,
             used: UsedBytes::new(arena),
+            finished: None,
         }
     }
 
-    /// Runs every step. Only a whole call has a place for what it spills.
+    /// Runs every step. Only a whole call has a place for what it spills. Steps that call the host run here, which is the thread of the
+    /// caller then, and what lies between them in the pool.
     pub fn run<'a: 'l, 'l>(
         &mut self,
         lender: &mut Lender<'a>,
@@ -87,12 +96,37 @@ impl<'p> ExecutionFrame<'p> {
     where
         'p: 'l,
     {
-        let mut finished = None;
         let plan = self.places.plan();
         if self.is_timed {
             self.ticks = Some(Ticks::begin(plan.steps.len(), lender.backend()));
         }
-        for (at, step) in plan.steps.iter().enumerate() {
+        for (steps, run_at) in stretches(plan, pool()) {
+            match run_at {
+                RunAt::Here => self.run_steps(steps, lender, &mut lanes, watch),
+                RunAt::Alone => pool::alone(|| self.run_steps(steps, lender, &mut lanes, watch)),
+                RunAt::Pool => {
+                    let stop = self.stop.inside_step().cloned();
+                    in_pool(stop, || self.run_steps(steps, lender, &mut lanes, watch))
+                }
+            }?;
+        }
+        lanes.network.map_or(Ok(()), |network| network.finish(lender))
+    }
+
+    /// Runs some of the steps.
+    fn run_steps<'a: 'l, 'l>(
+        &mut self,
+        steps: Range<usize>,
+        lender: &mut Lender<'a>,
+        lanes: &mut Lanes<'_, 'l>,
+        watch: bool,
+    ) -> Result<()>
+    where
+        'p: 'l,
+    {
+        let plan = self.places.plan();
+        for at in steps {
+            let step = &plan.steps[at];
             if let Some(network) = &mut lanes.network {
                 step.awaits.iter().try_for_each(|begun| network.wait(*begun, lender))?;
             }
@@ -108,7 +142,7 @@ impl<'p> ExecutionFrame<'p> {
             self.stop.before_step(step.updates)?;
             let source = plan.graph.nodes.get(step.node).map(|n| n.source);
             lender.lend_for(source);
-            let ran = match (&step.run, &mut lanes) {
+            let ran = match (&step.run, &mut *lanes) {
                 (Run::Transfer(kind), Lanes { spill: Some(lane), .. }) => {
                     transfer(&self.places, &mut self.used, lender, lane, step, *kind)
                 }
@@ -117,10 +151,10 @@ impl<'p> ExecutionFrame<'p> {
                 {
                     network.begin(self, lender, at, step, call)
                 }
-                _ if finished == Some(at) => Ok(()),
+                _ if self.finished == Some(at) => Ok(()),
                 _ => run_step(self, lender, step),
             };
-            finished = step.epilogue.or(finished);
+            self.finished = step.epilogue.or(self.finished);
             ran.map_err(|e| match source {
                 Some(source) => e.at(source),
                 None => e,
@@ -137,7 +171,7 @@ impl<'p> ExecutionFrame<'p> {
                 ticks.step(step.node, lender.backend());
             }
         }
-        lanes.network.map_or(Ok(()), |network| network.finish(lender))
+        Ok(())
     }
 
     /// A frame for a region, which knows the sizes that the data decided so far. Its arena starts at `at` in the

@@ -270,20 +270,25 @@ fn beside_lanes<'p, 'a>(
     })
 }
 
-/// Runs a frame in the pool, or here where it calls back; it stops where the host asks for that.
+/// Runs a frame in the pool, or here where it calls back, from where it goes there for what lies between; it stops where the host asks for that.
 fn watched<'p>(
     frame: &mut ExecutionFrame<'p>,
     go: impl FnOnce(&mut ExecutionFrame<'p>) -> Result<()> + Send,
 ) -> Result<()> {
     let stop = Stop::of_call();
     frame.stop = StopPoints::new(stop.clone());
-    match (frame.places.plan().calls_host, stop) {
-        (true, _) => go(frame),
-        (false, None) => pool().inside(|| go(frame)),
-        (false, Some(stop)) => pool()
-            .inside_watched(|| go(frame), || stop.leave(), interrupt::EVERY, || stop.ask())
-            .unwrap_or_else(|| Err(missing())),
+    match frame.places.plan().calls_host {
+        true => go(frame),
+        false => in_pool(stop, || go(frame)),
     }
+}
+
+/// Runs in the pool, while this thread asks whether to stop.
+fn in_pool(stop: Option<Stop>, go: impl FnOnce() -> Result<()> + Send) -> Result<()> {
+    let Some(stop) = stop else { return pool().inside(go) };
+    let ran = pool().inside_watched(go, || stop.leave(), interrupt::EVERY, || stop.ask());
+    stop.come_back();
+    ran.unwrap_or_else(|| Err(missing()))
 }
 
 /// The inputs' bytes, pinned: each storage once, to be written if any of its inputs is.
