@@ -56,7 +56,7 @@ TN_FN void meet_with_copies() {
 
 // Sets sums to the products of 64 rows of a tile of `LEFT` rows with N rows of one of `RIGHT` rows.
 template <int N, int WIDTH, int LEFT, int RIGHT>
-TN_FN void set_products(f32 (&sums)[N / 8][4], u64 left, u64 right) {
+TN_FN void set_products(f32 (&sums)[N / 8][4], u32 left, u32 right) {
   // Sixteen columns are 32 bytes, which matrices count in units of 16; those of the next panel follow all rows.
 #pragma unroll
   for (int k = 0; k < WIDTH / 16; k++) multiply_rows<BF16, N, 0>(sums, left + k / 4 * (LEFT * 8) + k % 4 * 2, right + k / 4 * (RIGHT * 8) + k % 4 * 2, k > 0);
@@ -64,7 +64,7 @@ TN_FN void set_products(f32 (&sums)[N / 8][4], u64 left, u64 right) {
 
 // Adds N weighed rows of a tile of `ROWS` rows.
 template <int N, int WIDTH, int ROWS>
-TN_FN void add_weighed(f32 (&sums)[WIDTH / 8][4], const u32 (&weights)[N / 16][4], u64 rows) {
+TN_FN void add_weighed(f32 (&sums)[WIDTH / 8][4], const u32 (&weights)[N / 16][4], u32 rows) {
 #pragma unroll
   for (int k = 0; k < N / 16; k++) {
     multiply_across<BF16, 0>(sums, weights[k], rows + k * 128, 1);

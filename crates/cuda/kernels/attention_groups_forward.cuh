@@ -10,7 +10,7 @@ TN_KERNEL(kernel) {
   const f32 given = (f32)tn::from_bits(p.w[5]), size = tn::abs(given);
   const f32 factor = factor_of(size);
   const u32 tiles = (u32)((queries + STAYING - 1) / STAYING), all = (u32)p.w[0] * heads * tiles;
-  const int lane = threadIdx.x % 32, own = threadIdx.x / 128 * 64;
+  const int lane = threadIdx.x % 32, own = GROUPS == 1 ? 0 : group_of_warp() * 64;
   for (u32 block = blockIdx.x; block < all; block += gridDim.x) {
     // Those that see the most keys come first.
     const int first = (int)(tiles - 1 - block % tiles) * STAYING, row = first + threadIdx.x / 32 * 16;
@@ -26,7 +26,7 @@ TN_KERNEL(kernel) {
       __syncthreads();
       for (int i = threadIdx.x; i < STAYING * D; i += TN_THREADS) tile_q[i] ^= 0x8000;
     }
-    const u64 q = matrix_at(tile_q + own * PANEL);
+    const u32 q = matrix_at(tile_q + own * PANEL);
     f32 means[1][E / 8][4], most[1][2], total[1][2];
     clear(means);
 #pragma unroll
@@ -47,7 +47,7 @@ TN_KERNEL(kernel) {
     // The weights of a tile, as the left operand of the product with its values.
     u32 weights[COMING / 16][4];
     const auto multiply_keys = [&] {
-      const u64 keys_at = matrix_at(tiles_k + now * COMING * D);
+      const u32 keys_at = matrix_at(tiles_k + now * COMING * D);
       set_products<COMING, D, STAYING, COMING>(scores[0], q, keys_at);
     };
     const auto weigh_tile = [&] {
@@ -64,7 +64,7 @@ TN_KERNEL(kernel) {
       hold(scores[0]);
       weigh_tile();
       for (from = COMING; from < seen_by_any; from += COMING) {
-        const u64 values_at = matrix_at(tiles_v + now * COMING * E);
+        const u32 values_at = matrix_at(tiles_v + now * COMING * E);
         now = now + 1 < STAGES ? now + 1 : 0;
         meet();
         // Scores of this tile, and means of the one before.

@@ -1,8 +1,5 @@
 // Gradients for queries, and for keys and values; weights are made again from the logarithms of their sums.
 
-// Sets of products that go on beside the weights: none where a mask is read, which takes the registers.
-constexpr int BEHIND = MASK == 0 ? 1 : 0;
-
 TN_KERNEL(of_queries) {
   TN_SHARED(memory, 1024 + 2 * (STAYING + STAGES * COMING) * (D + E));
   u16* const tile_q = (u16*)(memory + missing(memory));
@@ -13,7 +10,7 @@ TN_KERNEL(of_queries) {
   const u32 heads = (u32)p.w[1], group = (u32)p.w[4];
   const f32 scale = (f32)tn::from_bits(p.w[5]), factor = scale * LOG2_E;
   const u32 tiles = (u32)((queries + STAYING - 1) / STAYING), all = (u32)p.w[0] * heads * tiles;
-  const int lane = threadIdx.x % 32, own = threadIdx.x / 128 * 64;
+  const int lane = threadIdx.x % 32, own = GROUPS == 1 ? 0 : group_of_warp() * 64;
   for (u32 block = blockIdx.x; block < all; block += gridDim.x) {
     const int first = (int)(tiles - 1 - block % tiles) * STAYING, row = first + threadIdx.x / 32 * 16;
     const u32 b = block / tiles / heads, h = block / tiles % heads;
@@ -27,7 +24,7 @@ TN_KERNEL(of_queries) {
     Numbers numbers[1][2];
 #pragma unroll
     for (int half = 0; half < 2; half++) numbers[0][half] = numbers_of(p, b, h, row + half * 8 + lane / 4, queries);
-    const u64 q = matrix_at(tile_q + own * PANEL), g = matrix_at(tile_g + own * PANEL);
+    const u32 q = matrix_at(tile_q + own * PANEL), g = matrix_at(tile_g + own * PANEL);
     f32 sums[1][D / 8][4];
     clear(sums);
     // What all queries of the warp see needs no look; what none of the group sees is left out.
@@ -41,14 +38,14 @@ TN_KERNEL(of_queries) {
         stage<E, COMING>(tiles_v + next * COMING * E, v, from + COMING, end);
       }
       if (from < seen_by_any) {
-        const u64 keys_at = matrix_at(tiles_k + now * COMING * D), values_at = matrix_at(tiles_v + now * COMING * E);
+        const u32 keys_at = matrix_at(tiles_k + now * COMING * D), values_at = matrix_at(tiles_v + now * COMING * E);
         f32 scores[1][COMING / 8][4], slopes[1][COMING / 8][4];
         begin_products();
         set_products<COMING, D, STAYING, COMING>(scores[0], q, keys_at);
         end_products();
         set_products<COMING, E, STAYING, COMING>(slopes[0], g, values_at);
         end_products();
-        wait_for_products<BEHIND>();
+        wait_for_products<MASK == 0 ? 1 : 0>();
         hold(scores[0]);
         if (MASK != 2) {
 #pragma unroll
@@ -81,7 +78,11 @@ TN_KERNEL(of_queries) {
 }
 
 // Queries of a tile that are taken at once: scores and their gradients are in registers beside the sums.
-constexpr int SUB = 32;
+constexpr int SUB = 32, PARTS = COMING / SUB;
+static_assert(PARTS == 2, "the part behind the first one is the last");
+
+// Whether scores of the next part come before the sums of this one: not where a mask is read, which takes the registers.
+constexpr bool AHEAD = MASK == 0;
 
 // The numbers of queries lie apart: logarithms, what they lost, what is shared.
 constexpr int LOST = STAGES * COMING, SHARED = 2 * LOST;
@@ -103,7 +104,7 @@ TN_KERNEL(of_keys) {
   const u32 group = (u32)p.w[4], groups = (u32)p.w[1] / group;
   const f32 scale = (f32)tn::from_bits(p.w[5]), factor = scale * LOG2_E;
   const u32 tiles = (u32)((keys + STAYING - 1) / STAYING), all = (u32)p.w[0] * groups * tiles;
-  const int lane = threadIdx.x % 32, own = threadIdx.x / 128 * 64;
+  const int lane = threadIdx.x % 32, own = GROUPS == 1 ? 0 : group_of_warp() * 64;
   for (u32 block = blockIdx.x; block < all; block += gridDim.x) {
     const int from = (int)(block % tiles) * STAYING, row = from + threadIdx.x / 32 * 16;
     const u32 b = block / tiles / groups, head = block / tiles % groups;
@@ -119,13 +120,13 @@ TN_KERNEL(of_keys) {
       stage<E, COMING>(tiles_g, head_of(p, 6, b, head * group), begin, queries);
       if (threadIdx.x < COMING) put_numbers(logs + threadIdx.x, numbers_of(p, b, head * group, begin + threadIdx.x, queries));
     }
-    const u64 k = matrix_at(tile_k + own * PANEL), v = matrix_at(tile_v + own * PANEL);
+    const u32 k = matrix_at(tile_k + own * PANEL), v = matrix_at(tile_v + own * PANEL);
     f32 dk[1][D / 8][4], dv[1][E / 8][4];
     clear(dk);
     clear(dv);
     u32 h = head * group;
     int first = begin, now = 0;
-    for (u32 step = 0; step < steps; step++) {
+    for (u32 left = steps; left > 0; left--) {
       meet_with_copies();
       const int next = now + 1 < STAGES ? now + 1 : 0;
       // What comes next is of the same head, or of the next one that has these keys.
@@ -133,57 +134,73 @@ TN_KERNEL(of_keys) {
       const int next_first = turns ? begin : first + COMING;
       const u32 next_h = turns ? h + 1 : h;
       Numbers coming = {0, 0, 0};
-      if (step + 1 < steps) {
-        if (threadIdx.x < COMING) coming = numbers_of(p, b, next_h, next_first + threadIdx.x, queries);
+      if (left > 1) {
         stage<D, COMING>(tiles_q + next * COMING * D, head_of(p, 0, b, next_h), next_first, queries);
         stage<E, COMING>(tiles_g + next * COMING * E, head_of(p, 6, b, next_h), next_first, queries);
       }
+      const auto take_numbers = [&] {
+        if (left > 1 && threadIdx.x < COMING) coming = numbers_of(p, b, next_h, next_first + threadIdx.x, queries);
+      };
       // The last query sees one of the group's keys, or none does.
       if (from + own < sees(first + COMING - 1, queries, keys)) {
         // The last key of the warp is seen by all queries: no look is needed.
         const bool hides = MASK != 0 || CAUSAL && row + 15 >= sees(first, queries, keys);
-        u64 queries_at = matrix_at(tiles_q + now * COMING * D), grads_at = matrix_at(tiles_g + now * COMING * E);
-        const f32* log = logs + now * COMING + lane % 4 * 2;
+        const u32 queries_at = matrix_at(tiles_q + now * COMING * D), grads_at = matrix_at(tiles_g + now * COMING * E);
+        const f32* const log = logs + now * COMING + lane % 4 * 2;
+        // Of each part of the tile scores, slopes, and what is added to sums; the next part's scores come before, for powers to go beside.
         // Eight rows of 128 bytes are 64 units of 16.
-#pragma unroll 1
-        for (int sub = 0; sub < COMING; sub += SUB, queries_at += SUB * 8, grads_at += SUB * 8, log += SUB) {
-          f32 weights[1][SUB / 8][4], slopes[1][SUB / 8][4];
-          u32 narrow_weights[SUB / 16][4], narrow_slopes[SUB / 16][4];
-          begin_products();
-          set_products<SUB, D, STAYING, COMING>(weights[0], k, queries_at);
+        f32 weights[1 + AHEAD][SUB / 8][4], slopes[SUB / 8][4];
+        u32 narrow_weights[SUB / 16][4], narrow_slopes[SUB / 16][4];
+        const auto multiply_keys = [&](int part) {
+          set_products<SUB, D, STAYING, COMING>(weights[AHEAD ? part : 0], k, queries_at + part * SUB * 8);
           end_products();
-          set_products<SUB, E, STAYING, COMING>(slopes[0], v, grads_at);
+        };
+        const auto multiply_values = [&](int part) {
+          set_products<SUB, E, STAYING, COMING>(slopes, v, grads_at + part * SUB * 8);
           end_products();
-          wait_for_products<BEHIND>();
-          hold(weights[0]);
+        };
+#pragma unroll(AHEAD ? PARTS : 1)
+        for (int part = 0; part < PARTS; part++) {
+          if (!AHEAD || part == 0) {
+            begin_products();
+            multiply_keys(part);
+            multiply_values(part);
+            if (AHEAD) multiply_keys(part + 1);
+          }
+          wait_for_products<AHEAD ? 2 : 0>();
+          hold(weights[AHEAD ? part : 0]);
           if (MASK != 2) {
 #pragma unroll
             for (int n = 0; n < SUB / 8; n++) {
-              const Vec<f32, 2> of = *(const Vec<f32, 2>*)(log + n * 8);
+              const Vec<f32, 2> of = *(const Vec<f32, 2>*)(log + part * SUB + n * 8);
 #pragma unroll
-              for (int i = 0; i < 4; i++) weights[0][n][i] = exp2_near(tn::fma(weights[0][n][i], factor, -of.v[i % 2]));
+              for (int i = 0; i < 4; i++) weights[AHEAD ? part : 0][n][i] = exp2_near(tn::fma(weights[AHEAD ? part : 0][n][i], factor, -of.v[i % 2]));
             }
           }
-          if (hides) hide_weights_across<SUB, LOST>(weights[0], p, log, scale, b, h, row, first + sub, lane);
-          narrow<SUB>(narrow_weights, weights[0]);
+          if (hides) hide_weights_across<SUB, LOST>(weights[AHEAD ? part : 0], p, log + part * SUB, scale, b, h, row, first + part * SUB, lane);
+          narrow<SUB>(narrow_weights, weights[AHEAD ? part : 0]);
           begin_products();
-          add_weighed<SUB, E, COMING>(dv[0], narrow_weights, grads_at);
+          add_weighed<SUB, E, COMING>(dv[0], narrow_weights, grads_at + part * SUB * 8);
           end_products();
           wait_for_products<1>();
-          hold(slopes[0]);
+          hold(slopes);
+          if (AHEAD && part + 1 < PARTS) hold(weights[AHEAD]);
 #pragma unroll
           for (int n = 0; n < SUB / 8; n++) {
-            const Vec<f32, 2> shared = *(const Vec<f32, 2>*)(log + SHARED + n * 8);
+            const Vec<f32, 2> shared = *(const Vec<f32, 2>*)(log + SHARED + part * SUB + n * 8);
 #pragma unroll
-            for (int i = 0; i < 4; i++) slopes[0][n][i] = weights[0][n][i] * (slopes[0][n][i] - shared.v[i % 2]);
+            for (int i = 0; i < 4; i++) slopes[n][i] = weights[AHEAD ? part : 0][n][i] * (slopes[n][i] - shared.v[i % 2]);
           }
-          narrow<SUB>(narrow_slopes, slopes[0]);
+          narrow<SUB>(narrow_slopes, slopes);
           begin_products();
-          add_weighed<SUB, D, COMING>(dk[0], narrow_slopes, queries_at);
+          if (AHEAD && part + 1 < PARTS) multiply_values(part + 1);
+          add_weighed<SUB, D, COMING>(dk[0], narrow_slopes, queries_at + part * SUB * 8);
           end_products();
+          if (part == 0) take_numbers();
         }
       } else {
         wait_for_products<0>();
+        take_numbers();
       }
       if (threadIdx.x < COMING) put_numbers(logs + next * COMING + threadIdx.x, coming);
       first = next_first;

@@ -11,10 +11,13 @@
 
 #ifdef __CUDACC_RTC__
 
-// Where a matrix begins, and how it lies: rows of 128 bytes, eight of them together.
-TN_FN u64 matrix_at(const u16* at) {
-  return (u64)(((u32)__cvta_generic_to_shared(at) & 0x3ffff) >> 4) | (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
+// Where a matrix begins: half of its description. The other half is how it lies, rows of 128 bytes, eight of them together: 0x40000040.
+TN_FN u32 matrix_at(const u16* at) {
+  return ((u32)__cvta_generic_to_shared(at) & 0x3ffff) >> 4 | 1u << 16;
 }
+
+// The group that a warp is of, known to be the same for all of its threads: what follows from it takes no registers of theirs.
+TN_FN int group_of_warp() { return __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0); }
 
 // How many bytes shared memory lacks to a multiple of 1024.
 TN_FN u32 missing(const u8* memory) { return -(u32)__cvta_generic_to_shared(memory) & 1023; }
@@ -44,9 +47,10 @@ TN_FN void hold(f32 (&sums)[N][4]) {
 #define TN_SUMS_64 TN_SUM(0), TN_SUM(1), TN_SUM(2), TN_SUM(3), TN_SUM(4), TN_SUM(5), TN_SUM(6), TN_SUM(7)
 
 // With both operands in shared memory, and with the left one in registers.
-#define TN_PRODUCT(N, TYPE, SUMS, LEFT, RIGHT, ADDS, ACROSS, ...)                                                                        \
-  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " ADDS ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE     \
-               " {" SUMS "}, " LEFT ", " RIGHT ", adds, 1, 1, " ACROSS ";\n}\n"                                                          \
+#define TN_PRODUCT(N, TYPE, SUMS, BEFORE, LEFT, RIGHT, ADDS, ACROSS, ...)                                                               \
+  asm volatile("{\n.reg .pred adds;\n.reg .b64 left, right;\nsetp.ne.b32 adds, " ADDS ", 0;\n" BEFORE "mov.b64 right, {" RIGHT ", 0x40000040};\n" \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                                                          \
+               " {" SUMS "}, " LEFT ", right, adds, 1, 1, " ACROSS ";\n}\n"                                                             \
                : TN_SUMS_##N                                                                                                            \
                : __VA_ARGS__)
 
@@ -58,24 +62,24 @@ TN_FN void hold(f32 (&sums)[N][4]) {
 
 // Adds, or sets where `adds` is 0, N columns of sums from eight times `AT` on: the products of 64 rows with N rows, over 16 columns.
 template <bool BF16, int N, int AT, int T>
-TN_FN void multiply_rows(f32 (&sums)[T][4], u64 left, u64 right, int adds) {
+TN_FN void multiply_rows(f32 (&sums)[T][4], u32 left, u32 right, int adds) {
   if constexpr (N == 32 && BF16)
-    TN_PRODUCT(32, "bf16", TN_NAMES_32, "%16", "%17", "%18", "0, 0", "l"(left), "l"(right), "r"(adds));
+    TN_PRODUCT(32, "bf16", TN_NAMES_32, "mov.b64 left, {%16, 0x40000040};\n", "left", "%17", "%18", "0, 0", "r"(left), "r"(right), "r"(adds));
   else if constexpr (N == 32)
-    TN_PRODUCT(32, "f16", TN_NAMES_32, "%16", "%17", "%18", "0, 0", "l"(left), "l"(right), "r"(adds));
+    TN_PRODUCT(32, "f16", TN_NAMES_32, "mov.b64 left, {%16, 0x40000040};\n", "left", "%17", "%18", "0, 0", "r"(left), "r"(right), "r"(adds));
   else if constexpr (BF16)
-    TN_PRODUCT(64, "bf16", TN_NAMES_64, "%32", "%33", "%34", "0, 0", "l"(left), "l"(right), "r"(adds));
+    TN_PRODUCT(64, "bf16", TN_NAMES_64, "mov.b64 left, {%32, 0x40000040};\n", "left", "%33", "%34", "0, 0", "r"(left), "r"(right), "r"(adds));
   else
-    TN_PRODUCT(64, "f16", TN_NAMES_64, "%32", "%33", "%34", "0, 0", "l"(left), "l"(right), "r"(adds));
+    TN_PRODUCT(64, "f16", TN_NAMES_64, "mov.b64 left, {%32, 0x40000040};\n", "left", "%33", "%34", "0, 0", "r"(left), "r"(right), "r"(adds));
 }
 
 // The same where registers have the left operand, and the right one lies across: of 16 rows, 64 columns.
 template <bool BF16, int AT, int T>
-TN_FN void multiply_across(f32 (&sums)[T][4], const u32 (&left)[4], u64 right, int adds) {
+TN_FN void multiply_across(f32 (&sums)[T][4], const u32 (&left)[4], u32 right, int adds) {
   if constexpr (BF16)
-    TN_PRODUCT(64, "bf16", TN_NAMES_64, "{%32, %33, %34, %35}", "%36", "%37", "1", "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(adds));
+    TN_PRODUCT(64, "bf16", TN_NAMES_64, "", "{%32, %33, %34, %35}", "%36", "%37", "1", "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right), "r"(adds));
   else
-    TN_PRODUCT(64, "f16", TN_NAMES_64, "{%32, %33, %34, %35}", "%36", "%37", "1", "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(adds));
+    TN_PRODUCT(64, "f16", TN_NAMES_64, "", "{%32, %33, %34, %35}", "%36", "%37", "1", "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right), "r"(adds));
 }
 
 #endif

@@ -9,7 +9,7 @@ const int GROUP = 128;
 struct Product {
   f32 (*sums)[4];
   u32 left[4];
-  u64 left_at, right_at;
+  u32 left_at, right_at;
   int columns;
   bool across, adds, bf16;
 };
@@ -34,10 +34,9 @@ static void refuse(const char* what) {
 static u32 address(const void* at) { return (u32)((const u8*)at - warp::memory) + 128; }
 
 // A number of a matrix: the addresses' bits 4 to 6 are changed by bits 7 to 9.
-static f32 number(u64 matrix, int row, int column, bool bf16) {
-  const u32 begin = (u32)(matrix & 0x3fff) << 4, stride = (u32)(matrix >> 32 & 0x3fff) << 4;
-  if (matrix >> 62 != 1 || (matrix >> 49 & 7) != 0) refuse("a matrix that does not lie in rows of 128 bytes");
-  u32 at = begin + row / 8 * stride + row % 8 * 128 + column * 2;
+static f32 number(u32 matrix, int row, int column, bool bf16) {
+  if (matrix >> 14 != 4) refuse("a matrix that does not lie in rows of 128 bytes");
+  u32 at = ((matrix & 0x3fff) << 4) + row / 8 * 1024 + row % 8 * 128 + column * 2;
   at ^= at >> 3 & 0x70;
   const u8* const from = warp::memory + (at - 128);
   if (warp::unknown.count(from - at % 16)) refuse("a product with a copy that was not made known to it");
@@ -81,9 +80,9 @@ static void begin(const Product& product) {
 }
 }  // namespace groups
 
-static u64 matrix_at(const u16* at) {
-  return (u64)((groups::address(at) & 0x3ffff) >> 4) | (u64)1 << 16 | (u64)(1024 >> 4) << 32 | (u64)1 << 62;
-}
+static u32 matrix_at(const u16* at) { return (groups::address(at) & 0x3ffff) >> 4 | 1u << 16; }
+
+static int group_of_warp() { return (int)threadIdx.x / groups::GROUP; }
 
 static u32 missing(const u8* memory) { return -groups::address(memory) & 1023; }
 
@@ -116,11 +115,11 @@ template <int N>
 static void hold(f32 (&)[N][4]) {}
 
 template <bool BF16, int N, int AT, int T>
-static void multiply_rows(f32 (&sums)[T][4], u64 left, u64 right, int adds) {
+static void multiply_rows(f32 (&sums)[T][4], u32 left, u32 right, int adds) {
   groups::begin({sums + AT, {}, left, right, N, false, adds != 0, BF16});
 }
 
 template <bool BF16, int AT, int T>
-static void multiply_across(f32 (&sums)[T][4], const u32 (&left)[4], u64 right, int adds) {
+static void multiply_across(f32 (&sums)[T][4], const u32 (&left)[4], u32 right, int adds) {
   groups::begin({sums + AT, {left[0], left[1], left[2], left[3]}, 0, right, 64, true, adds != 0, BF16});
 }
