@@ -128,6 +128,9 @@ fn run(workload: &Workload, sizes: &WorkloadSizes, settings: &Settings) -> Resul
     if let Some(predicted) = figures.predicted {
         println!("predicted {predicted}");
     }
+    if let Some(expected) = figures.expected {
+        println!("expected {expected:e}");
+    }
     let limit = (workload.limit)(sizes);
     println!("flops {:e}", limit.flops);
     println!("bytes {:e}", limit.bytes);

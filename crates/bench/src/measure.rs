@@ -43,6 +43,8 @@ pub struct Measurement {
     pub state: u64,
     /// What a step takes on top of the state, as its plan says.
     pub predicted: Option<u64>,
+    /// Seconds that its plan expects it to take on what it was made for.
+    pub expected: Option<f64>,
 }
 
 /// Steps that are run after the first, where they are not long.
@@ -98,7 +100,8 @@ pub fn measure(
             false => memory::info(device)?.peak_reserved.get(),
         },
         state,
-        predicted: plan.map(|plan| plan.obtains().get()),
+        predicted: plan.as_ref().map(|plan| plan.obtains().get()),
+        expected: plan.map(|plan| plan.seconds(&plan.target.machine())),
     })
 }
 

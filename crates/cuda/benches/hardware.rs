@@ -1,5 +1,8 @@
 //! What generated kernels reach on the GPU of this machine: bytes read and written in a second, and what a small launch takes. And whether
-//! the formulas that take the card's reciprocal for a start have the CPU's bits.
+//! the formulas that take the card's reciprocal for a start have the CPU's bits. With the argument `attention`, that alone.
+
+#[path = "hardware/attention.rs"]
+mod attention;
 
 use std::time::Instant;
 
@@ -30,7 +33,10 @@ fn main() -> Result<()> {
     match list() {
         Ok(gpus) if !gpus.is_empty() => {
             println!("{gpus:?}");
-            run_all()
+            if !std::env::args().any(|word| word == "attention") {
+                run_all()?;
+            }
+            attention::run(&Gpu::open(0, KernelCache::default())?)
         }
         Ok(_) => {
             println!("SKIPPED: the driver lists no GPU");
@@ -162,8 +168,19 @@ fn run_all() -> Result<()> {
                 .collect();
             let (sizes, outputs) = (&rows.sizes[..], &[source(y)][..]);
             let (lies, scratch, shared) = (&[rows.clone()][..], None, emit::LEAST_SHARED);
-            let call =
-                OpCall { op, attrs, operands: &operands, sizes, lies, outputs, scratch, shared };
+            let capability = gpu.info().capability;
+            let call = OpCall {
+                op,
+                attrs,
+                operands: &operands,
+                sizes,
+                lies,
+                outputs,
+                added: None,
+                scratch,
+                shared,
+                capability,
+            };
             let Some(launch) = emit::launch_op(&call)? else { return Ok(()) };
             gpu.launch(&launch, None)?;
             gpu.wait()?;
@@ -201,20 +218,23 @@ fn run_all() -> Result<()> {
         let name =
             format!("{dtype} {rows} x {cols} x {depth}{}", if transposed { " t" } else { "" });
         let seconds = multiplied(&gpu, &name, &[(product, at)])?;
-        // The library itself: the quickest of its algorithms, in all the workspace that they ask for.
-        let mut best: Option<(f64, usize)> = None;
+        // The library itself, in all the workspace that it asks for: what it would choose, and the quickest of its algorithms.
+        let mut tried: Vec<f64> = Vec::new();
         for number in 0..ALGORITHMS {
             let one = || gpu.multiply_by(&product, at, number, Bytes::mib(32));
             if !one()? {
                 break;
             }
-            let seconds = timed(&gpu, || one().map(|_| ()))?;
-            if best.is_none_or(|(least, _)| seconds < least) {
-                best = Some((seconds, number));
-            }
+            tried.push(timed(&gpu, || one().map(|_| ()))?);
         }
-        if let Some((least, number)) = best {
-            println!("    {:.3} of its algorithm {number}, the quickest", seconds / least);
+        let quickest = tried.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
+        if let (Some(first), Some((number, least))) = (tried.first(), quickest) {
+            let own = multiplied(&gpu, "    the same again", &[(product, at)])?.min(seconds);
+            println!(
+                "    {:.3} of its choice, {:.3} of its algorithm {number}, the quickest",
+                own / first,
+                own / least
+            );
         }
         Ok(())
     };
@@ -368,8 +388,19 @@ fn batch_norm(gpu: &Gpu, [x, y, z]: [u64; 3]) -> Result<()> {
     for (op, operands, outputs, passes) in calls {
         let (sizes, lies) = (&pixels[..], &[image.clone(), each.clone(), each.clone()][..]);
         let (outputs, scratch) = (&outputs[..], Some(z + half + 8192));
-        let shared = emit::LEAST_SHARED;
-        let call = OpCall { op, attrs: &attrs, operands, sizes, lies, outputs, scratch, shared };
+        let (shared, capability) = (emit::LEAST_SHARED, gpu.info().capability);
+        let call = OpCall {
+            op,
+            attrs: &attrs,
+            operands,
+            sizes,
+            lies,
+            outputs,
+            added: None,
+            scratch,
+            shared,
+            capability,
+        };
         let Some(launch) = emit::launch_op(&call)? else { continue };
         gpu.launch(&launch, None)?;
         gpu.wait()?;

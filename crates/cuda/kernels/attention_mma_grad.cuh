@@ -10,30 +10,6 @@
 #undef TN_BLOCKS
 #define TN_BLOCKS BLOCKS
 
-// What a query has for all of its weights: the logarithm of their sum, with what that lost and in powers of 2 where nothing is added to
-// scores; what it lost; and what is shared.
-struct Numbers {
-  f32 log, lost, shared;
-};
-
-TN_FN Numbers numbers_of(const P& p, u32 b, u32 h, int query, int queries) {
-  if (query >= queries) return {0, 0, 0};
-  const f32 log = number_of(p, 3, b, h, query);
-  // A query that sees nothing has no weights: e to the power of minus infinity, not of NaN.
-  const f32 given = log == -tn::Real<f32>::infinity() ? -log : log;
-  const f32 lost = number_of(p, 4, b, h, query);
-  if (MASK == 2) return {given, lost, number_of(p, 5, b, h, query)};
-  return {tn::fma(given, LOG2_E, lost * LOG2_E), 0.0f, number_of(p, 5, b, h, query)};
-}
-
-// The weight behind a mask: of a score, where the mask is added to it, and otherwise of the weight without it.
-TN_FN f32 weight_behind(const P& p, f32 x, f32 scale, const Numbers& of, u32 b, u32 h, int query, int key) {
-  if (MASK == 0) return x;
-  const i64 at = mask_at(p, b, h, query, key);
-  if (MASK == 1) return mask_shows(p, at) ? x : 0.0f;
-  return exp2_near(((tn::fma(x, scale, mask_adds(p, at)) - of.log) - of.lost) * LOG2_E);
-}
-
 constexpr int QUERY_ROWS = WARPS * 16 * QUERY_M, QUERY_SUB = QUERY_KEYS < 32 || DP > 128 ? 16 : 32;
 constexpr bool QUERY_KEPT = DP <= 64 && EP <= 64 && QUERY_M == 1;
 
@@ -107,24 +83,8 @@ TN_KERNEL(of_queries) {
 #pragma unroll
               for (int i = 0; i < 4; i++) scores[m][n][i] = exp2_near(tn::fma(scores[m][n][i], factor, -numbers[m][i / 2].log));
         }
-        if (MASK != 0 || from + sub + QUERY_SUB > seen_by_all) {
-#pragma unroll
-          for (int m = 0; m < QUERY_M; m++)
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-              int query = first + own + m * 16 + half * 8 + lane / 4;
-              if (query >= queries) query = queries - 1;
-              const int left = sees(query, queries, keys) - from - sub;
-#pragma unroll
-              for (int n = 0; n < QUERY_SUB / 8; n++)
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
-                  const int key = n * 8 + lane % 4 * 2 + i;
-                  f32& score = scores[m][n][2 * half + i];
-                  score = key < left ? weight_behind(p, score, scale, numbers[m][half], b, h, query, from + sub + key) : 0.0f;
-                }
-            }
-        }
+        if (MASK != 0 || from + sub + QUERY_SUB > seen_by_all)
+          hide_weights<QUERY_M, QUERY_SUB>(scores, p, numbers, scale, b, h, first + own, from + sub, lane);
 #pragma unroll
         for (int m = 0; m < QUERY_M; m++)
 #pragma unroll
@@ -231,27 +191,7 @@ TN_FN void of_tile(const P& p, u8* memory, u32 b, u32 head, int from) {
           for (int i = 0; i < 4; i++) weights[0][n][i] = exp2_near(tn::fma(weights[0][n][i], factor, -of.v[i % 2]));
         }
       }
-      if (hides) {
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-          const int key = from + own + half * 8 + lane / 4, query = first + sub + lane % 4 * 2;
-          // How many queries further the first is that sees the key.
-          const int least = CAUSAL ? key + queries - keys - query : 0;
-#pragma unroll
-          for (int n = 0; n < KEY_SUB / 8; n++)
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-              f32& weight = weights[0][n][2 * half + i];
-              bool shows = n * 8 + i >= least;
-              if (MASK != 0) {
-                shows = shows && query + n * 8 + i < queries && key < keys;
-                const Numbers of = {log[n * 8 + i], MASK == 2 ? log[LOST + n * 8 + i] : 0.0f, 0.0f};
-                if (shows) weight = weight_behind(p, weight, scale, of, b, h, query + n * 8 + i, key);
-              }
-              weight = shows ? weight : 0.0f;
-            }
-        }
-      }
+      if (hides) hide_weights_across<KEY_SUB, LOST>(weights[0], p, log, scale, b, h, from + own, first + sub, lane);
       if (OF_KEYS) {
 #pragma unroll
         for (int n = 0; n < KEY_SUB / 8; n++)

@@ -20,8 +20,11 @@ pub const WORKSPACE_ALIGN: u64 = 256;
 /// Results that keep all multiprocessors busy.
 const MANY: u64 = 1 << 22;
 
-/// Steps of a sum that are worth a part of their own.
-const PART: u64 = 1024;
+/// Results that leave most of them idle.
+const FEW: u64 = 1 << 17;
+
+/// Steps of a sum that are worth a part of their own, of few results and of more.
+const PARTS: [u64; 2] = [256, 1024];
 
 /// An operand: whether its columns, not its rows, are runs of neighbours; how far those lie apart; and how far the matrices of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -122,7 +125,7 @@ impl Product {
         if results >= MANY {
             return Bytes::ZERO;
         }
-        let parts = self.depth.saturating_sub(1) / PART;
+        let parts = self.depth.saturating_sub(1) / PARTS[usize::from(results >= FEW)];
         let sums = results * self.dtype.compute().size() as u64;
         WORKSPACE.min(Bytes::new(sums.saturating_mul(parts)))
     }
@@ -301,7 +304,7 @@ mod tests {
             Product::of(DType::BF16, (&a, false), (&b, false), &[rows, cols]).unwrap().space()
         };
         assert_eq!(space(1024, 1024, 1024), Bytes::ZERO);
-        assert_eq!(space(64, 64, 4096), Bytes::new(3 * 64 * 64 * 4));
+        assert_eq!(space(64, 64, 4096), Bytes::new(15 * 64 * 64 * 4));
         assert_eq!(space(768, 768, 65_536), WORKSPACE);
         assert_eq!(space(65_536, 768, 3072), Bytes::ZERO);
     }

@@ -33,6 +33,9 @@ pub fn block(bytes: Bytes) -> Bytes {
     Bytes::new(if rounded(SLOT) < SMALL { rounded(SLOT) } else { rounded(PAGE) })
 }
 
+/// What attention reaches of the rate of products where warps multiply on their own: powers between its products keep tensor cores waiting.
+const OF_MATRIX: f64 = 0.27;
+
 /// A GPU, as far as plans depend on it.
 #[derive(Debug, Clone)]
 pub struct CudaTarget {
@@ -51,7 +54,7 @@ impl CudaTarget {
         let name = info.name.to_lowercase().replace("nvidia", "").replace([' ', '-'], "");
         let machine = match CudaTarget::named(&name, host.clone()) {
             Some(known) => Machine { flops, ..known.machine },
-            None => machine(flops, 4.0 * flops, 1e12),
+            None => machine(flops, 4.0 * flops, OF_MATRIX * 4.0 * flops, 1e12),
         };
         CudaTarget { name: info.name.clone(), machine, host }
     }
@@ -68,24 +71,24 @@ impl CudaTarget {
     /// assert!(CudaTarget::named("abacus", cpu).is_none());
     /// ```
     pub fn named(name: &str, host: SharedTarget) -> Option<CudaTarget> {
-        // Operations of f32, those of products of 16-bit floats on tensor cores, and bytes in a second.
-        let (name, flops, matrix, bytes) = match name {
-            "h200" => ("NVIDIA H200", 60e12, 720e12, 4.2e12),
-            "a100" => ("NVIDIA A100", 19e12, 250e12, 1.7e12),
-            "rtx4090" => ("NVIDIA GeForce RTX 4090", 80e12, 150e12, 0.9e12),
+        // Operations of f32, those of products of 16-bit floats on tensor cores, those of attention, and bytes in a second.
+        let (name, flops, matrix, attention, bytes) = match name {
+            "h200" => ("NVIDIA H200", 60e12, 720e12, 250e12, 4.2e12),
+            "a100" => ("NVIDIA A100", 19e12, 250e12, OF_MATRIX * 250e12, 1.7e12),
+            "rtx4090" => ("NVIDIA GeForce RTX 4090", 80e12, 150e12, OF_MATRIX * 150e12, 0.9e12),
             _ => return None,
         };
-        Some(CudaTarget { name: name.to_string(), machine: machine(flops, matrix, bytes), host })
+        let machine = machine(flops, matrix, attention, bytes);
+        Some(CudaTarget { name: name.to_string(), machine, host })
     }
 }
 
-fn machine(flops: f64, matrix: f64, bytes: f64) -> Machine {
+fn machine(flops: f64, matrix: f64, attention: f64, bytes: f64) -> Machine {
     Machine {
         flops,
         bytes,
         matrix,
-        // Powers between its products keep tensor cores waiting.
-        attention: 0.27 * matrix,
+        attention,
         // An instruction each, where those of `flops` are two; loads, stores and addresses come on top.
         elementwise: flops / 3.6,
         // A launch takes some microseconds; what is spilled goes over the bus to host memory.
@@ -188,8 +191,10 @@ impl Target for CudaTarget {
     }
 
     fn takes_epilogue(&self, op: &OpDef, dtype: DType, run: &TileRun, made: &[usize]) -> bool {
-        let is_made = |load| made.contains(&load);
-        op.id == OpId::Matmul as u16 && finish(run, dtype, is_made).is_some()
+        let finish = finish(run, dtype, |load| made.contains(&load));
+        finish.is_some_and(|finish| {
+            op.id == OpId::Matmul as u16 || emit::adds_to_rows(op) && finish.bias.is_none()
+        })
     }
 
     fn lays_out(&self, op: &OpDef, call: &Call, output: usize) -> bool {

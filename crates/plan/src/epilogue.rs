@@ -42,10 +42,10 @@ pub(crate) fn join(
     }
 }
 
-/// The op of a kernel with one output, and that output's dtype. (A step that runs on the host for its device copies what it alone
-/// reads and makes.)
+/// The op of a kernel, and the dtype of its first output. (A step that runs on the host for its device copies what it alone reads and
+/// makes.)
 fn made_by<'g>(graph: &'g Graph, step: &Step) -> Option<(&'g OpDef, DType)> {
-    let (node, [made]) = (graph.nodes.get(step.node)?, step.writes.as_slice()) else {
+    let (node, [made, ..]) = (graph.nodes.get(step.node)?, step.writes.as_slice()) else {
         return None;
     };
     (!step.dynamic && step.staging.is_none()).then(|| (node.op, graph.ty(*made).dtype))
@@ -60,11 +60,16 @@ fn loads_of_made(
 ) -> Option<SmallVec<[usize; 2]>> {
     let place = |id: &tonnage_core::ValueId| places.get(id.index()).and_then(Option::as_ref);
     let (Run::Tile(run), false) = (&step.run, step.dynamic) else { return None };
-    let ([made], [written]) = (kernel.writes.as_slice(), step.writes.as_slice()) else {
+    let ([made, others @ ..], [written]) = (kernel.writes.as_slice(), step.writes.as_slice())
+    else {
         return None;
     };
     let (made, written) = (place(made)?, place(written)?);
     let of_made = |at| store(at).is_some() && store(at) == store(&made.at);
+    // What the kernel makes besides is not there before it ends.
+    if step.reads.iter().any(|read| others.contains(read)) {
+        return None;
+    }
     let count: usize = run.domain.iter().product();
     let mut loads = SmallVec::new();
     for (number, (read, form)) in run.reads.iter().zip(&run.program.loads).enumerate() {

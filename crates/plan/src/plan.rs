@@ -12,6 +12,7 @@ use tonnage_core::{Bytes, Graph, Kind, Source, ValueId};
 
 use crate::budget::{Fitted, Segment};
 use crate::files::{FileValuePlan, StreamedInput};
+use crate::kept::Kept;
 use crate::loops::{CheckpointPolicy, LoopGradPlan, LoopPlan, StateFilePlan};
 use crate::place::InputSpec;
 use crate::target::SharedTarget;
@@ -373,7 +374,7 @@ impl Step {
 
 impl Step {
     /// The file of states that it writes, with how often, of the plans in it too; as far as that is known.
-    fn state_files(&self, times: u64, found: &mut dyn FnMut(&StateFilePlan, u64)) {
+    pub(crate) fn state_files(&self, times: u64, found: &mut dyn FnMut(&StateFilePlan, u64)) {
         let mut inner = |plan: &Plan, times: u64| {
             plan.steps.iter().for_each(|step| step.state_files(times, found));
         };
@@ -447,54 +448,6 @@ pub struct Plan {
     pub fitted: Option<Fitted>,
     /// Segments that run in pieces to fit it.
     pub segments: Vec<Segment>,
-}
-
-impl Plan {
-    /// Bytes of small outputs, which have bytes of their own from the start.
-    pub fn own_outputs(&self) -> Bytes {
-        self.outputs.iter().map(OutputPlan::own_bytes).sum()
-    }
-
-    /// What the call obtains: the arena and the small outputs.
-    pub fn obtains(&self) -> Bytes {
-        self.arena + self.own_outputs()
-    }
-
-    /// The peak: inputs, and everything that the call obtains.
-    pub fn peak(&self) -> Bytes {
-        self.inputs + self.obtains()
-    }
-
-    /// Iterations of loops that gradients will recompute, all told; `None` where only the data know.
-    pub fn recomputed_iterations(&self) -> Option<u64> {
-        self.steps
-            .iter()
-            .try_fold(0u64, |sum, step| Some(sum.saturating_add(step.recomputed_iterations()?)))
-    }
-
-    /// What a call spills, and reads back: the most, where branches or a loop's condition decide;
-    /// without the states of loops that only the data end.
-    pub fn spilled(&self) -> Bytes {
-        let mut states = Bytes::ZERO;
-        let mut add = |file: &StateFilePlan, times: u64| {
-            states += file.bytes().and_then(|len| len.checked_mul(times)).unwrap_or(Bytes::ZERO);
-        };
-        self.steps.iter().for_each(|step| step.state_files(1, &mut add));
-        let spilled = self.buffers.iter().filter(|b| b.space != Space::Memory);
-        spilled.map(|b| b.bytes).sum::<Bytes>() + states
-    }
-
-    /// How long its spill files are, those of loops' states included, as far as that is known.
-    pub fn on_disk(&self) -> Bytes {
-        let mut states = Bytes::ZERO;
-        let mut add = |file: &StateFilePlan, _| states += file.bytes().unwrap_or(Bytes::ZERO);
-        self.steps.iter().for_each(|step| step.state_files(1, &mut add));
-        self.disk + states
-    }
-
-    /// Where a value lies.
-    #[inline]
-    pub fn place(&self, id: ValueId) -> Option<&Placed> {
-        self.places[id.index()].as_ref()
-    }
+    /// What the device keeps of it.
+    pub kept: Kept,
 }

@@ -184,6 +184,13 @@ impl Plan {
         })
     }
 
+    /// Whether a step of a plan for a device runs on the host, in regions too: one that calls back, or one that the device has no kernel for.
+    pub fn has_host_steps(&self) -> bool {
+        let on_host =
+            |step: &Step| step.staging.is_some() || step.regions().any(Plan::has_host_steps);
+        self.steps.iter().any(on_host)
+    }
+
     /// What a call of a plan for a device obtains of host memory: what it spills there, and what the largest step takes that passes
     /// through there. Nothing for the host's own plans, whose bytes are all in [`Plan::peak`].
     pub fn host_bytes(&self) -> Bytes {

@@ -75,7 +75,7 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// whole. A kernel that cuts its sums by the size of a call does not.
     fn keeps_bits(&self, op: &OpDef, whole: &Call, piece: &Call) -> bool;
 
-    /// Whether the kernel of an op can finish its one output, of that dtype, by a tile program as it makes it; `made` are the loads
+    /// Whether the kernel of an op can finish its first output, of that dtype, by a tile program as it makes it; `made` are the loads
     /// of the program that read it.
     fn takes_epilogue(&self, op: &OpDef, dtype: DType, run: &TileRun, made: &[usize]) -> bool;
 

@@ -5,7 +5,7 @@
 //!
 //! In the order in which a call crosses: `convert` and `args` take what users pass, `nest` what is nested, `line` the user's
 //! line, `run` decides where it runs; `tensor` with `operators` and `index`, `variable`, `op`, `ops`, `control`, `tape`, `function`,
-//! `strings`, `session`, `memory`, `device`, `onnx`, `world` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
+//! `strings`, `session`, `memory`, `device`, `onnx`, `world` and `pipeline` (with `callback`) are what can be called; `results`, `numpy` and `errors` lead back.
 
 mod args;
 mod array;
@@ -29,6 +29,7 @@ mod operators;
 mod ops;
 mod optim;
 mod pipeline;
+mod results;
 mod run;
 mod session;
 mod strings;

@@ -129,6 +129,7 @@ impl Gpu {
         way: CopyWay,
     ) -> Result<u64> {
         let (at, len) = host.range()?;
+        self.needs_host()?;
         self.enter()?;
         let mut state = self.lane.state();
         let (lane, behind) = state.made().map_err(|what| self.failed(what))?;
@@ -164,6 +165,7 @@ impl Gpu {
     /// # Errors
     /// Where the device failed.
     pub fn await_copy(&self, ticket: u64) -> Result<()> {
+        self.needs_host()?;
         self.enter()?;
         let state = self.lane.state();
         // One that is not there has run.

@@ -6,6 +6,7 @@
 
 pub mod compiler;
 mod copies;
+mod graph;
 pub mod library;
 mod module;
 mod moment;
@@ -25,6 +26,7 @@ use tonnage_core::error::{Error, ErrorKind, Result};
 use tonnage_core::{Bytes, Device, DeviceKind};
 
 pub use copies::{CopyWay, HostMemory, Pin};
+pub use graph::RecordedLaunches;
 pub use module::LoadedKernel;
 pub use moment::DeviceMoment;
 pub use processes::GpuProcess;
@@ -33,6 +35,7 @@ pub use status::Status;
 use crate::cache::KernelCache;
 
 use copies::CopyLane;
+use graph::Recorder;
 use module::Modules;
 pub use product::ProductAddresses;
 use product::Products;
@@ -68,6 +71,7 @@ pub struct Gpu {
     products: Products,
     checks: Checks,
     lane: CopyLane,
+    recorder: Recorder,
     /// What it said when it failed for good.
     lost: OnceLock<String>,
 }
@@ -190,8 +194,9 @@ impl Gpu {
         let word = usize::try_from(word).ok().and_then(NonZero::new);
         let checks = Checks::new(word.ok_or_else(|| missing("it gave no memory".into()))?);
         let (modules, products) = (Modules::new(info.capability, cache), Products::default());
-        let (lane, lost) = (CopyLane::default(), OnceLock::new());
-        let gpu = Gpu { device, info, context, stream, modules, products, checks, lane, lost };
+        let (lane, recorder, lost) = (CopyLane::default(), Recorder::default(), OnceLock::new());
+        let gpu =
+            Gpu { device, info, context, stream, modules, products, checks, lane, recorder, lost };
         gpu.reset_checks()?;
         Ok(gpu)
     }
@@ -243,6 +248,7 @@ impl Gpu {
         if from.is_empty() {
             return Ok(());
         }
+        self.needs_host()?;
         self.enter()?;
         let (to, len) = (to as sys::CUdeviceptr, from.len());
         // SAFETY: the bytes are borrowed until the driver has taken them: memory that is not pinned is staged before it returns.
@@ -259,6 +265,7 @@ impl Gpu {
         if to.is_empty() {
             return self.wait();
         }
+        self.needs_host()?;
         self.enter()?;
         let from = from as sys::CUdeviceptr;
         // SAFETY: the bytes are borrowed until the stream has been waited for.
@@ -279,7 +286,7 @@ impl Gpu {
         self.enter()?;
         let (from, to) = (from as sys::CUdeviceptr, to as sys::CUdeviceptr);
         // SAFETY: addresses of the device; a wrong one makes the device fail.
-        self.checked(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, len, self.stream) })
+        self.checked(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, len, self.stream()) })
     }
 
     /// Writes the same byte everywhere.
@@ -293,7 +300,7 @@ impl Gpu {
         self.enter()?;
         // SAFETY: an address of the device; a wrong one makes the device fail.
         self.checked(unsafe {
-            sys::cuMemsetD8Async(at as sys::CUdeviceptr, byte, len, self.stream)
+            sys::cuMemsetD8Async(at as sys::CUdeviceptr, byte, len, self.stream())
         })
     }
 
@@ -302,6 +309,7 @@ impl Gpu {
     /// # Errors
     /// Where any of it failed, or was given an index out of range.
     pub fn wait(&self) -> Result<()> {
+        self.needs_host()?;
         self.enter()?;
         let launched = self.checks.take();
         let mut words = Status::default().words();

@@ -148,7 +148,7 @@ impl Gpu {
         demand: Option<&Demand>,
         source: Option<&Source>,
     ) -> Result<()> {
-        let (mut number, looks) = self.checks.number(demand, source);
+        let (mut number, looks) = self.number(demand, source);
         let mut status = if looks { self.checks.address.get() as u64 } else { 0 };
         for Grid { function, blocks, block } in grids {
             let mut arguments = [
@@ -168,7 +168,7 @@ impl Gpu {
                     1,
                     1,
                     block.shared,
-                    self.stream,
+                    self.stream(),
                     arguments.as_mut_ptr(),
                     ptr::null_mut(),
                 )

@@ -51,6 +51,7 @@ impl Gpu {
         if self.info.driver < COMPARES {
             return None;
         }
+        self.needs_host().ok()?;
         self.enter().ok()?;
         let mut event = ptr::null_mut();
         // SAFETY: the context is current; the driver writes the handle.

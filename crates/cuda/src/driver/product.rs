@@ -327,7 +327,7 @@ impl Gpu {
                 &chosen.algorithm,
                 address(workspace.unwrap_or(0)),
                 space.as_usize(),
-                self.stream.cast(),
+                self.stream().cast(),
             )
         };
         said(status).map_err(|what| self.failed(what)).map(|()| true)

@@ -58,6 +58,16 @@ impl Checks {
         (launched.len() as u32, !launched.is_empty())
     }
 
+    /// Puts launches that are made as one; false where others may write the word already.
+    pub fn put(&self, demands: &[(Demand, Option<Source>)]) -> bool {
+        let mut launched = self.launched();
+        let is_first = launched.is_empty();
+        if is_first {
+            launched.extend_from_slice(demands);
+        }
+        is_first
+    }
+
     /// The launches that may have written the word; none from here on.
     pub fn take(&self) -> Vec<(Demand, Option<Source>)> {
         std::mem::take(&mut self.launched())

@@ -28,6 +28,7 @@ mod rotary;
 mod rows;
 mod scan;
 mod store;
+mod transpose;
 mod walk;
 
 use std::fmt;
@@ -146,6 +147,8 @@ pub struct TileKey {
 enum Share {
     /// Each takes neighbours of its own: at once, or one by one where they do not lie so.
     Store { one_by_one: bool },
+    /// A block takes tiles of the last axis and of that one, along which some operands are read.
+    Transpose { axis: u8 },
     /// So many threads share a result, lying side by side along what is reduced or along the results; in two passes where results are few.
     Reduce { lanes: u16, along: bool, passes: u8 },
 }
@@ -229,10 +232,14 @@ pub struct OpCall<'a> {
     pub lies: &'a [Layout],
     /// Where its outputs go.
     pub outputs: &'a [u64],
+    /// Where elements lie, in order, that are added to those of the first output; of ops that [do that](adds_to_rows).
+    pub added: Option<u64>,
     /// Its workspace, where it has any.
     pub scratch: Option<u64>,
     /// Shared memory that a block of threads may ask for, in bytes.
     pub shared: usize,
+    /// The compute capability of the device.
+    pub capability: (u32, u32),
 }
 
 /// Shared memory that a block may ask for on every device from compute capability 8.0 on.
@@ -349,6 +356,11 @@ pub fn launch_op(call: &OpCall) -> Result<Option<Launch>> {
     }
 }
 
+/// Whether the kernel of an op adds what lies in order to its first output.
+pub fn adds_to_rows(op: &OpDef) -> bool {
+    rows::adds(op)
+}
+
 /// Whether the kernel of an op makes rows that may lie apart.
 pub fn makes_rows_apart(op: &OpDef, attrs: &Attrs) -> bool {
     rows::makes_rows_apart(op, attrs)
@@ -373,6 +385,7 @@ impl KernelKey {
         match self {
             KernelKey::Tile(key) => match key.share {
                 Share::Store { one_by_one } => store::text(key, one_by_one),
+                Share::Transpose { axis } => transpose::text(key, axis),
                 Share::Reduce { lanes, along, passes } => reduce::text(key, lanes, along, passes),
             },
             KernelKey::Rows(key) => rows::text(key),
@@ -392,6 +405,14 @@ impl KernelKey {
             KernelKey::Rotary(key) => rotary::text(key),
             KernelKey::Draw(key) => draw::text(key),
             KernelKey::Assertion => assertion::text(),
+        }
+    }
+
+    /// Whether a device of that compute capability can run it: most kernels ask for none.
+    pub fn runs_on(&self, capability: (u32, u32)) -> bool {
+        match self {
+            KernelKey::Attention(key) => key.runs_on(capability),
+            _ => true,
         }
     }
 

@@ -18,6 +18,8 @@ pub enum OperandClass {
     InOrder(DType),
     /// Elements in memory at steps of their own.
     Strided(DType),
+    /// The same, of neighbours along another axis than the last: through shared memory.
+    Transposed(DType),
     /// Rows of neighbours in memory, at steps of their own.
     Rows(DType),
     /// An element a row, at steps of their own.
@@ -102,7 +104,9 @@ impl Placed {
                 let _ =
                     write!(text, "(u8)(((const u8*)p.w[{word}])[({at}) >> 3] >> (({at}) & 7) & 1)");
             }
-            OperandClass::Output(_) | OperandClass::RandomBlocks(..) => {}
+            OperandClass::Output(_)
+            | OperandClass::RandomBlocks(..)
+            | OperandClass::Transposed(_) => {}
             OperandClass::Count(dtype) => {
                 let (first, step) = (word + 1, word + 2);
                 let at = format!("p.w[{word}] + (u64)({at})");

@@ -9,7 +9,9 @@ use tonnage_core::tile::{Form, TileProgram};
 
 use super::axes::{Axes, contiguous};
 use super::operand::{BLOCK, OperandClass, Placed, block, comes_in_blocks, load, of_block, stored};
-use super::{KernelKey, Launch, Operand, Share, THREADS, TileKey, bad, blocks, body, c_type};
+use super::{
+    KernelKey, Launch, Operand, Share, THREADS, TileKey, bad, blocks, body, c_type, transpose,
+};
 
 /// Bytes of the widest access.
 const ACCESS: usize = 16;
@@ -55,7 +57,11 @@ pub fn launch(
             };
         }
     }
-    let (vector, one_by_one) = vector(program, &placed, &axes, outputs);
+    let axis = transpose::mark(program, &mut placed, &axes);
+    let (vector, one_by_one) = match axis {
+        Some(_) => (1, false),
+        None => vector(program, &placed, &axes, outputs),
+    };
     if one_by_one {
         for operand in &mut placed {
             if let OperandClass::Rows(dtype) | OperandClass::PerRow(dtype) = operand.class {
@@ -83,7 +89,7 @@ pub fn launch(
         ranks: (rank as u8, 0),
         vector: vector as u8,
         wide,
-        share: Share::Store { one_by_one },
+        share: axis.map_or(Share::Store { one_by_one }, |axis| Share::Transpose { axis }),
     };
     let count = axes.count().max(1);
     let mut words = vec![count];
@@ -100,14 +106,18 @@ pub fn launch(
     }
     words.extend(&outputs[..program.stores.len()]);
     let each = u64::from(THREADS) * vector as u64 * groups(&key);
-    let functions = SmallVec::from_iter([("kernel", blocks(count, each))]);
+    let blocks = axis.map_or(blocks(count, each), |axis| blocks(transpose::tiles(&axes, axis), 1));
+    let functions = SmallVec::from_iter([("kernel", blocks)]);
     Ok(Some(Launch { key: KernelKey::Tile(key), functions, words, demand: None }))
 }
 
 /// Whether an operand is addressed by steps.
-fn has_steps(class: OperandClass) -> bool {
-    use OperandClass::{Count, PerRow, Random, RandomBlocks, Rows, Strided};
-    matches!(class, Strided(_) | Rows(_) | PerRow(_) | Count(_) | Random(..) | RandomBlocks(..))
+pub fn has_steps(class: OperandClass) -> bool {
+    use OperandClass::{Count, PerRow, Random, RandomBlocks, Rows, Strided, Transposed};
+    matches!(
+        class,
+        Strided(_) | Transposed(_) | Rows(_) | PerRow(_) | Count(_) | Random(..) | RandomBlocks(..)
+    )
 }
 
 /// Groups a thread takes: where indices have to be taken apart, or numbers are made, one is work enough.
@@ -124,7 +134,7 @@ fn groups(key: &TileKey) -> u64 {
     }
 }
 
-fn has_bits(program: &TileProgram) -> bool {
+pub fn has_bits(program: &TileProgram) -> bool {
     program
         .loads
         .iter()
@@ -198,7 +208,6 @@ fn fits(
 pub fn text(key: &TileKey, one_by_one: bool) -> String {
     let (program, vector, rank) = (&key.program, usize::from(key.vector), usize::from(key.ranks.0));
     let groups = groups(key);
-    let at_once = vector > 1 && !one_by_one;
     let index = if key.wide { "u64" } else { "u32" };
     let mut text = body::function(program);
     let mut word = 1 + if rank > 1 { rank } else { 0 };
@@ -284,89 +293,137 @@ pub fn text(key: &TileKey, one_by_one: bool) -> String {
             _ => Ok(()),
         };
     }
-    for (k, (_, form)) in program.stores.iter().enumerate() {
-        let _ = match form {
-            Form::Elements(dtype) => {
-                writeln!(text, "      Vec<{}, {vector}> z{k};", c_type(*dtype))
-            }
-            Form::Bits => writeln!(text, "      u8 z{k} = 0;"),
-        };
-    }
-    let _ = writeln!(text, "#pragma unroll\n      for (int v = 0; v < {vector}; v++) {{");
-    if vector > 1 {
-        text.push_str("        if (v >= most) break;\n");
-    }
-    if one_by_one {
-        positions(&mut text, key, &first, rank, ("(e + v)", 1));
-    }
-    for (k, (reg, _)) in program.stores.iter().enumerate() {
-        let _ = writeln!(text, "        {} y{k};", body::register_type(program.register(*reg)));
-    }
-    let mut arguments = String::new();
-    for (i, class) in key.operands.iter().enumerate() {
-        let value = match class {
-            OperandClass::Single(_) | OperandClass::PerRow(_) => format!("s{i}"),
-            OperandClass::Rows(dtype) => load(*dtype, &format!("x{i}.v[v]")),
-            OperandClass::RandomBlocks(dtype, random) => {
-                of_block(*dtype, *random, &format!("x{i}[v]"))
-            }
-            OperandClass::InOrder(dtype) => {
-                let element = Placed::value(*class, first[i].0, "", "e + v");
-                match at_once {
-                    true => {
-                        format!("whole ? {} : {element}", load(*dtype, &format!("x{i}[u].v[v]")))
-                    }
-                    false => element,
-                }
-            }
-            OperandClass::Output(k) => output_value(program, usize::from(*k), i, outputs, at_once),
-            OperandClass::Bits => Placed::value(*class, first[i].0, "(e + v)", ""),
-            _ => {
-                let inner = match one_by_one {
-                    true => String::new(),
-                    false => format!(" + v * (i64)p.w[{}]", first[i].1 + rank - 1),
-                };
-                Placed::value(*class, first[i].0, &format!("a{i}{inner}"), "")
-            }
-        };
-        let ty = body::register_type(program.loads[i].register());
-        let _ = writeln!(text, "        const {ty} l{i} = {value};");
-        let _ = write!(arguments, "{}l{i}", if i == 0 { "" } else { ", " });
-    }
-    for k in 0..program.stores.len() {
-        let _ = write!(arguments, "{}y{k}", if arguments.is_empty() { "" } else { ", " });
-    }
-    let _ = writeln!(text, "        body({arguments});");
-    for (k, (_, form)) in program.stores.iter().enumerate() {
-        let _ = match form {
-            Form::Elements(dtype) => {
-                writeln!(text, "        z{k}.v[v] = {};", stored(*dtype, &format!("y{k}")))
-            }
-            Form::Bits => writeln!(text, "        z{k} |= (u8)(y{k} << v);"),
-        };
-    }
-    text.push_str("      }\n");
-    for (k, (_, form)) in program.stores.iter().enumerate() {
-        let address = outputs + k;
-        let _ = match form {
-            Form::Elements(dtype) => {
-                let ty = c_type(*dtype);
-                let each = format!(
-                    "for (int v = 0; v < {vector}; v++) if (v < most) (({ty}*)p.w[{address}])[e + v] = z{k}.v[v];"
-                );
-                match one_by_one {
-                    true => writeln!(text, "#pragma unroll\n      {each}"),
-                    false => writeln!(
-                        text,
-                        "      if (whole) ((Vec<{ty}, {vector}>*)p.w[{address}])[g] = z{k};\n      else {each}"
-                    ),
-                }
-            }
-            Form::Bits => writeln!(text, "      ((u8*)p.w[{address}])[g] = z{k};"),
-        };
+    let group = Group { key, first: &first, outputs };
+    match (one_by_one, vector) {
+        (true, _) => group.elements(&mut text, false),
+        (false, 1) => group.elements(&mut text, true),
+        // Without a branch for each element where all of them are there.
+        _ => {
+            text.push_str("      if (whole) {\n");
+            group.elements(&mut text, true);
+            text.push_str("      } else {\n");
+            group.elements(&mut text, false);
+            text.push_str("      }\n");
+        }
     }
     text.push_str("    }\n  }\n}\n");
     text
+}
+
+/// A group of neighbours that a thread takes.
+struct Group<'a> {
+    key: &'a TileKey,
+    /// Where the arguments of each operand begin, and its steps.
+    first: &'a [(usize, usize)],
+    /// Where the addresses of the outputs are.
+    outputs: usize,
+}
+
+impl Group<'_> {
+    /// What is done with its elements, if all of them are there or as many as there are.
+    fn elements(&self, text: &mut String, whole: bool) {
+        let (key, program) = (self.key, &self.key.program);
+        let (vector, rank) = (usize::from(key.vector), usize::from(key.ranks.0));
+        let one_by_one = key.share == Share::Store { one_by_one: true };
+        for (k, (_, form)) in program.stores.iter().enumerate() {
+            let _ = match form {
+                Form::Elements(dtype) if whole => {
+                    writeln!(text, "      Vec<{}, {vector}> z{k};", c_type(*dtype))
+                }
+                Form::Elements(_) => Ok(()),
+                Form::Bits => writeln!(text, "      u8 z{k} = 0;"),
+            };
+        }
+        // Numbers that were made together are in registers, which have no index that varies.
+        let has_blocks =
+            key.operands.iter().any(|class| matches!(class, OperandClass::RandomBlocks(..)));
+        let _ = match whole || has_blocks {
+            true => writeln!(
+                text,
+                "#pragma unroll\n      for (int v = 0; v < {vector}; v++) {{\n        if (v >= {}) break;",
+                if whole { vector.to_string() } else { "most".to_string() }
+            ),
+            false => writeln!(text, "#pragma unroll 1\n      for (int v = 0; v < most; v++) {{"),
+        };
+        if one_by_one {
+            positions(text, key, self.first, rank, ("(e + v)", 1));
+        }
+        for (k, (reg, _)) in program.stores.iter().enumerate() {
+            let _ = writeln!(text, "        {} y{k};", body::register_type(program.register(*reg)));
+        }
+        let mut arguments = String::new();
+        for i in 0..key.operands.len() {
+            let value = self.value(i, whole && vector > 1);
+            let ty = body::register_type(program.loads[i].register());
+            let _ = writeln!(text, "        const {ty} l{i} = {value};");
+            let _ = write!(arguments, "{}l{i}", if i == 0 { "" } else { ", " });
+        }
+        for k in 0..program.stores.len() {
+            let _ = write!(arguments, "{}y{k}", if arguments.is_empty() { "" } else { ", " });
+        }
+        let _ = writeln!(text, "        body({arguments});");
+        for (k, (_, form)) in program.stores.iter().enumerate() {
+            let _ = match form {
+                Form::Elements(dtype) => {
+                    let to = match whole {
+                        true => format!("z{k}.v[v]"),
+                        false => {
+                            format!("(({}*)p.w[{}])[e + v]", c_type(*dtype), self.outputs + k)
+                        }
+                    };
+                    writeln!(text, "        {to} = {};", stored(*dtype, &format!("y{k}")))
+                }
+                Form::Bits => writeln!(text, "        z{k} |= (u8)(y{k} << v);"),
+            };
+        }
+        text.push_str("      }\n");
+        for (k, (_, form)) in program.stores.iter().enumerate() {
+            let address = self.outputs + k;
+            let _ = match form {
+                Form::Elements(dtype) if whole => {
+                    let ty = c_type(*dtype);
+                    writeln!(text, "      ((Vec<{ty}, {vector}>*)p.w[{address}])[g] = z{k};")
+                }
+                Form::Elements(_) => Ok(()),
+                Form::Bits => writeln!(text, "      ((u8*)p.w[{address}])[g] = z{k};"),
+            };
+        }
+    }
+
+    /// Element `v` of a load, from what was read at once or by itself.
+    fn value(&self, i: usize, at_once: bool) -> String {
+        let (key, class, (word, steps)) = (self.key, self.key.operands[i], self.first[i]);
+        let one_by_one = key.share == Share::Store { one_by_one: true };
+        match class {
+            OperandClass::Single(_) | OperandClass::PerRow(_) => format!("s{i}"),
+            OperandClass::Rows(dtype) if at_once => load(dtype, &format!("x{i}.v[v]")),
+            OperandClass::Rows(_) => Placed::value(class, word, &format!("a{i} + v"), ""),
+            OperandClass::RandomBlocks(dtype, random) => {
+                of_block(dtype, random, &format!("x{i}[v]"))
+            }
+            OperandClass::InOrder(dtype) if at_once => load(dtype, &format!("x{i}[u].v[v]")),
+            OperandClass::InOrder(_) => Placed::value(class, word, "", "e + v"),
+            OperandClass::Output(k) => {
+                let output = self.outputs + usize::from(k);
+                match key.program.loads[i] {
+                    Form::Bits => format!("(u8)(((const u8*)p.w[{output}])[g] >> v & 1)"),
+                    Form::Elements(dtype) if at_once => load(dtype, &format!("x{i}[u].v[v]")),
+                    Form::Elements(dtype) => {
+                        load(dtype, &format!("((const {}*)p.w[{output}])[e + v]", c_type(dtype)))
+                    }
+                }
+            }
+            OperandClass::Bits => Placed::value(class, word, "(e + v)", ""),
+            _ => {
+                let rank = usize::from(key.ranks.0);
+                let inner = match one_by_one {
+                    true => String::new(),
+                    false => format!(" + v * (i64)p.w[{}]", steps + rank - 1),
+                };
+                Placed::value(class, word, &format!("a{i}{inner}"), "")
+            }
+        }
+    }
 }
 
 /// The type of what is loaded at once of an operand that lies in order.
@@ -380,25 +437,6 @@ fn vector_type(key: &TileKey, load: usize, class: OperandClass) -> Option<String
             Form::Bits => None,
         },
         _ => None,
-    }
-}
-
-/// An element of an output, in place.
-fn output_value(
-    program: &TileProgram,
-    output: usize,
-    i: usize,
-    word: usize,
-    at_once: bool,
-) -> String {
-    let Form::Elements(dtype) = program.loads[i] else {
-        return format!("(u8)(((const u8*)p.w[{}])[g] >> v & 1)", word + output);
-    };
-    let element =
-        load(dtype, &format!("((const {}*)p.w[{}])[e + v]", c_type(dtype), word + output));
-    match at_once {
-        true => format!("whole ? {} : {element}", load(dtype, &format!("x{i}[u].v[v]"))),
-        false => element,
     }
 }
 

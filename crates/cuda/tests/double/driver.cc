@@ -82,13 +82,21 @@ struct Program {
   std::string text, binary;
 };
 
+using Work = std::function<void()>;
+
+// What a stream was given while it recorded.
+struct Graph {
+  std::vector<Work> works;
+};
+
 // What is launched on the first stream is counted; what is launched on another waits there.
 struct Stream {
   bool late = false;
+  Graph* records = nullptr;
   long launched = 0, ran = 0;
   // How much of the first stream it runs behind.
   long behind = 0;
-  std::deque<std::function<void()>> waiting;
+  std::deque<Work> waiting;
 
   void run(long last) {
     for (; ran < last && !waiting.empty(); ran++) {
@@ -107,7 +115,11 @@ struct Event {
 std::vector<Stream*> streams;
 
 // Work of a stream, which happens now or when it is waited for.
-Result enqueue(Stream* stream, std::function<void()> work) {
+Result enqueue(Stream* stream, Work work) {
+  if (stream->records) {
+    stream->records->works.push_back(work);
+    return SUCCESS;
+  }
   stream->launched++;
   if (!stream->late) {
     work();
@@ -184,6 +196,35 @@ Result cuEventSynchronize(Event* event) { CALLED if (event->of) event->of->run(e
 Result cuStreamSynchronize(Stream* stream) { CALLED stream->run(stream->launched); return SUCCESS; }
 Result cuEventElapsedTime_v2(float* milliseconds, void*, void*) { CALLED *milliseconds = 0.5f; return SUCCESS; }
 Result cuEventDestroy_v2(Event* event) { CALLED delete event; return SUCCESS; }
+
+// What the library of products computes on a stream.
+Result double_enqueue(Stream* stream, void (*work)(void*), void* given) {
+  std::lock_guard<std::recursive_mutex> held(lock);
+  return enqueue(stream, [=] { work(given); });
+}
+
+Result cuStreamBeginCapture_v2(Stream* stream, int) {
+  CALLED
+  if (stream == streams[0] || stream->records) return INVALID_VALUE;
+  stream->records = new Graph();
+  return SUCCESS;
+}
+Result cuStreamEndCapture(Stream* stream, Graph** graph) {
+  CALLED
+  if (!stream->records) return INVALID_VALUE;
+  *graph = stream->records;
+  stream->records = nullptr;
+  return SUCCESS;
+}
+Result cuGraphGetNodes(Graph* graph, void*, size_t* count) { CALLED *count = graph->works.size(); return SUCCESS; }
+Result cuGraphInstantiateWithFlags(Graph** made, Graph* graph, unsigned long long) { CALLED *made = new Graph(*graph); return SUCCESS; }
+Result cuGraphDestroy(Graph* graph) { CALLED delete graph; return SUCCESS; }
+Result cuGraphExecDestroy(Graph* graph) { CALLED delete graph; return SUCCESS; }
+Result cuGraphLaunch(Graph* graph, Stream* stream) {
+  CALLED
+  for (Work& work : graph->works) enqueue(stream, work);
+  return SUCCESS;
+}
 
 Result cuMemAlloc_v2(size_t* address, size_t len) {
   CALLED
@@ -265,14 +306,17 @@ Result cuModuleGetFunction(void** function, void* module, const char* name) {
 }
 Result cuLaunchKernel(Function* function, unsigned grid, unsigned, unsigned, unsigned threads, unsigned, unsigned, unsigned, Stream* stream, void** arguments, void**) {
   CALLED
-  stream->launched++;
-  if (++launches == number("DOUBLE_FAIL", 0)) {
-    // The launch itself succeeds: who waits is told.
-    broken = true;
-    return SUCCESS;
-  }
-  if (function->run) function->run(function->kernel, arguments[0], *(void**)arguments[1], *(unsigned*)arguments[2], grid, threads);
-  return SUCCESS;
+  const std::string words((const char*)arguments[0], function->words);
+  void* status = *(void**)arguments[1];
+  const unsigned launch = *(unsigned*)arguments[2];
+  return enqueue(stream, [=] {
+    if (++launches == number("DOUBLE_FAIL", 0)) {
+      // The launch itself succeeds: who waits is told.
+      broken = true;
+      return;
+    }
+    if (function->run) function->run(function->kernel, words.data(), status, launch, grid, threads);
+  });
 }
 
 // The compiler.

@@ -42,7 +42,19 @@ impl Trial for AssertionCase {
         assert!(emit::has_kernel(op, &attrs, DType::I64, |_| None));
         let (sizes, lies, outputs, scratch) = (&[][..], &[][..], &[][..], None);
         let (attrs, operands, shared) = (&attrs, &operands[..], emit::LEAST_SHARED);
-        let call = OpCall { op, attrs, operands, sizes, lies, outputs, scratch, shared };
+        let (added, capability) = (None, (8, 0));
+        let call = OpCall {
+            op,
+            attrs,
+            operands,
+            sizes,
+            lies,
+            outputs,
+            added,
+            scratch,
+            shared,
+            capability,
+        };
         emit::launch_op(&call).unwrap()
     }
 

@@ -23,6 +23,8 @@ struct Sizes {
     mask: Option<Mask>,
     scale: f64,
     rows: Rows,
+    /// The compute capability of the device.
+    capability: (u32, u32),
 }
 
 /// A mask over heads, queries and keys.
@@ -263,8 +265,10 @@ impl Sizes {
             _ => Layout::contiguous(sizes),
         });
         let op = if grad { "gradient" } else { "means" };
-        let Sizes { dtype, heads, lengths, causal, .. } = self;
-        let name = format!("{op} of attention, {dtype} {heads:?} {lengths:?} causal {causal}");
+        let Sizes { dtype, heads, lengths, causal, capability, .. } = self;
+        let name = format!(
+            "{op} of attention, {dtype} {heads:?} {lengths:?} causal {causal} on {capability:?}"
+        );
         Case { name, sizes: self, grad, operands, expected, outputs, lies: lies.into() }
     }
 }
@@ -292,8 +296,10 @@ impl Trial for Case {
             sizes,
             lies: &self.lies,
             outputs: &outputs,
+            added: None,
             scratch: None,
             shared: emit::LEAST_SHARED,
+            capability: self.sizes.capability,
         };
         emit::launch_op(&call).unwrap()
     }
@@ -333,6 +339,7 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
         mask,
         scale,
         rows,
+        capability: (8, 0),
     };
     let (hides, added) = (Some(Mask::Hides), Some(Mask::Added));
     let sizes = [
@@ -364,7 +371,25 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
         of(BF16, [1, 1, 1], [66, 66, 128, 128], true, hides, 0.1, Odd),
         of(F16, [1, 1, 1], [33, 80, 256, 200], false, added, 0.1, InOrder),
     ];
-    for sizes in sizes {
+    // By groups of warps: of GPT-2; masks; groups, more keys than queries and the other way round; wide heads; odd addresses; one query.
+    let by_groups = [
+        of(BF16, [1, 2, 2], [310, 310, 64, 64], true, None, 0.125, SideBySide),
+        of(F16, [1, 2, 1], [200, 135, 64, 64], false, None, 0.125, InOrder),
+        of(F16, [1, 2, 2], [330, 75, 64, 64], true, None, 0.3, InOrder),
+        of(BF16, [1, 4, 2], [70, 290, 64, 64], true, None, -0.3, SideBySide),
+        of(BF16, [1, 2, 2], [200, 260, 128, 128], true, None, 0.1, InOrder),
+        of(F16, [1, 1, 1], [140, 70, 64, 128], true, None, 0.2, Odd),
+        of(BF16, [1, 2, 1], [70, 140, 128, 64], false, None, -0.1, InOrder),
+        of(BF16, [1, 2, 1], [67, 68, 64, 64], true, None, 0.2, Odd),
+        of(BF16, [2, 4, 2], [1, 150, 64, 64], true, None, 0.1, InOrder),
+        of(F16, [1, 2, 2], [5, 0, 64, 64], false, None, 0.1, InOrder),
+        of(F16, [1, 1, 1], [200, 2, 64, 64], true, None, 0.0, InOrder),
+        of(BF16, [1, 2, 2], [70, 200, 64, 64], false, hides, 0.2, InOrder),
+        of(F16, [2, 2, 1], [190, 90, 64, 64], true, added, -0.2, Any),
+        of(BF16, [1, 1, 1], [66, 166, 128, 128], true, hides, 0.1, Odd),
+    ]
+    .map(|sizes| Sizes { capability: (9, 0), ..sizes });
+    for sizes in sizes.into_iter().chain(by_groups) {
         for case in sizes.cases(random) {
             all.push(Box::new(case));
         }

@@ -199,6 +199,7 @@ pub fn cases() -> Vec<Box<dyn Trial>> {
     let mut programs = Vec::new();
     samples(&mut programs, &mut random);
     layouts(&mut programs, &mut random);
+    transposes(&mut programs, &mut random);
     reductions(&mut programs, &mut random);
     generators(&mut programs, &mut random);
     let mut all: Vec<Box<dyn Trial>> = Vec::new();
@@ -295,6 +296,51 @@ fn layouts(all: &mut Vec<Case>, random: &mut Random) {
                     loads,
                     random,
                 ));
+            }
+        }
+    }
+}
+
+/// Chains whose operands lie across, each over axes of its own, beside such that lie in order, are broadcast, or are read in place.
+fn transposes(all: &mut Vec<Case>, random: &mut Random) {
+    let orders: [(&[usize], &[&[usize]]); 5] = [
+        (&[70, 33], &[&[1, 0]]),
+        (&[64, 128], &[&[1, 0], &[1, 0]]),
+        (&[2, 65, 40], &[&[0, 2, 1], &[2, 1, 0]]),
+        (&[33, 3, 66], &[&[2, 1, 0], &[1, 2, 0], &[0, 1, 2]]),
+        (&[2, 32, 3, 35], &[&[0, 3, 2, 1], &[3, 1, 0, 2]]),
+    ];
+    for dtype in [DType::F32, DType::BF16, DType::F64, DType::I8] {
+        for (shape, orders) in orders {
+            for in_place in [false, true] {
+                let mut program = TileProgram::loading(&vec![dtype; orders.len() + 2]);
+                let mut sum = program.push(Prim::Mul, &[0, 1]);
+                for i in 0..orders.len() {
+                    sum = program.push(Prim::Sub, &[sum, 2 + i as u16]);
+                }
+                program.store(sum, dtype);
+                let last = *shape.last().unwrap();
+                let (buffer, bias) = random.tensor(dtype, &[last]);
+                let mut loads = vec![Load::Bytes(buffer, bias.broadcast_to(shape).unwrap())];
+                loads.push(match in_place {
+                    true => Load::Output(0),
+                    false => {
+                        let (buffer, layout) = random.tensor(dtype, shape);
+                        Load::Bytes(buffer, layout)
+                    }
+                });
+                for order in orders {
+                    // Lies as if its axes were in that order.
+                    let sizes: Vec<usize> = order.iter().map(|axis| shape[*axis]).collect();
+                    let (buffer, across) = random.tensor(dtype, &sizes);
+                    let mut layout = Layout::contiguous(shape);
+                    for (at, axis) in order.iter().enumerate() {
+                        layout.strides[*axis] = across.strides[at];
+                    }
+                    loads.push(Load::Bytes(buffer, layout));
+                }
+                let name = format!("transposes {dtype:?} {orders:?}");
+                all.push(Case::new(name, program, shape.to_vec(), loads, random));
             }
         }
     }

@@ -39,6 +39,7 @@ impl Library {
             text.push_str(include_str!("threads.h"));
             headers::all().for_each(|(_, header)| text.push_str(header));
             text.push_str(include_str!("warp.h"));
+            text.push_str(include_str!("groups.h"));
             let mut table = String::new();
             for (i, key) in keys.iter().skip(file).step_by(FILES).enumerate() {
                 let kernel = key.text();

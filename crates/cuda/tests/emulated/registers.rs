@@ -105,13 +105,16 @@ pub fn compare(keys: &[KernelKey]) {
     let mut wrong = Vec::new();
     for (name, key) in named(keys).into_iter().step_by(if all { 1 } else { EVERY }) {
         let made = ARCHITECTURES.map(|capability| {
+            if !key.runs_on(capability) {
+                return "-".to_string();
+            }
             let source = KernelSource::new(&key.text(), capability).unwrap();
             let binary = source.compile().unwrap_or_else(|e| panic!("{e}\n{}", key.text()));
             let Resources { registers, frame } = resources(&binary);
             if frame > 0 {
                 wrong.push(format!("{name}: a stack frame of {frame} bytes for {capability:?}"));
             }
-            registers
+            registers.to_string()
         });
         let figures = format!("{} {}", made[0], made[1]);
         let _ = writeln!(text, "{name}: {figures}");

@@ -26,6 +26,8 @@ struct RowCase {
     lies: Vec<Layout>,
     outputs: Vec<(u64, Buffer)>,
     scratch: Option<(u64, Buffer)>,
+    /// What is added to the first output.
+    added: Option<Buffer>,
     /// The index that is out of range, and its position.
     bad: Option<(i64, usize)>,
 }
@@ -39,6 +41,8 @@ struct How {
     in_place: bool,
     /// One index is out of range.
     bad: bool,
+    /// Something is added to what is made.
+    added: bool,
     /// From a row to the next, of inputs and of what is made in rows as long as those of the first; 0 where they follow each other closely.
     row_step: usize,
 }
@@ -49,7 +53,7 @@ impl RowCase {
         attrs: &Attrs,
         types: &[TensorType],
         random: &mut Random,
-        How { views, in_place, bad, row_step }: How,
+        How { views, in_place, bad, added, row_step }: How,
     ) -> Option<RowCase> {
         let call = Call { op: op.name, inputs: types, attrs, regions: &[] };
         let made = (op.infer)(&call).ok()?;
@@ -170,6 +174,15 @@ impl RowCase {
             Err(error) => panic!("{}: {error}", op.name),
         };
         drop(ins);
+        let added = added.then(|| {
+            let (made, dtype) = &mut expected[0];
+            let mut added = Buffer::new(made.bytes().len());
+            random.fill(*dtype, added.bytes_mut());
+            let pairs =
+                made.bytes_mut().chunks_mut(dtype.size()).zip(added.bytes().chunks(dtype.size()));
+            pairs.for_each(|(to, by)| add(*dtype, to, by));
+            added
+        });
         let bytes = emit::op_scratch(op, &call).as_usize();
         let scratch = (bytes > 0).then(|| {
             let mut buffer = Buffer::new(bytes);
@@ -180,7 +193,19 @@ impl RowCase {
         if apart {
             lies[0] = Layout::rows_apart(lies[0].sizes.clone(), row_step);
         }
-        Some(RowCase { op, attrs: attrs.clone(), inputs, expected, lies, outputs, scratch, bad })
+        let attrs = attrs.clone();
+        Some(RowCase { op, attrs, inputs, expected, lies, outputs, scratch, added, bad })
+    }
+}
+
+/// Adds a number to another.
+fn add(dtype: DType, to: &mut [u8], by: &[u8]) {
+    let (Some(a), Some(b)) = (float(dtype, to), float(dtype, by)) else { return };
+    match dtype {
+        DType::F64 => to.copy_from_slice(&(a + b).to_le_bytes()),
+        DType::F32 => to.copy_from_slice(&(a as f32 + b as f32).to_le_bytes()),
+        DType::F16 => to.copy_from_slice(&half::f16::from_f64(a + b).to_le_bytes()),
+        _ => to.copy_from_slice(&half::bf16::from_f64(a + b).to_le_bytes()),
     }
 }
 
@@ -227,8 +252,10 @@ impl Trial for RowCase {
             sizes,
             lies: &self.lies,
             outputs: &outputs,
+            added: self.added.as_ref().map(|b| b.bytes().as_ptr().expose_provenance() as u64),
             scratch: self.scratch.as_ref().map(|(address, _)| *address),
             shared: emit::LEAST_SHARED,
+            capability: (8, 0),
         };
         emit::launch_op(&call).unwrap()
     }
@@ -405,6 +432,7 @@ pub fn cases(all: &mut Vec<Box<dyn Trial>>, random: &mut Random) {
                 (How::default(), true),
                 (How { views: true, ..How::default() }, true),
                 (How { in_place: true, ..How::default() }, in_place),
+                (How { added: true, ..How::default() }, emit::adds_to_rows(op)),
                 (How { bad: true, ..How::default() }, points),
                 (How { bad: true, in_place: true, ..How::default() }, points && in_place),
             ];

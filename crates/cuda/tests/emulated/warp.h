@@ -1,8 +1,11 @@
 // What kernels/mma.cuh, copies.cuh and near.cuh ask of a GPU: a warp's products, by the documented places of elements in registers: the last thread of a warp that arrives
 // computes for all. Copies to shared memory happen when they are waited for, and no earlier: what reads before is found.
+#include <unordered_set>
 #include <vector>
 
-#define TN_SHARED(name, bytes) alignas(128) static u8 name[bytes]
+#define TN_SHARED(name, bytes)          \
+  alignas(128) static u8 name[bytes];   \
+  warp::memory = name
 
 namespace warp {
 struct Lane {
@@ -14,6 +17,17 @@ static Lane lanes[threads::COUNT];
 
 struct Copy { u16* to; const u16* from; bool there; };
 static std::vector<Copy> copies[threads::COUNT];
+
+// Where the block's shared memory begins.
+static u8* memory;
+// Copies that the threads that made them have not made known to products by groups, and those of each thread.
+static std::unordered_set<const u8*> unknown;
+static std::vector<const u8*> made[threads::COUNT];
+
+static void show() {
+  for (const u8* at : made[threadIdx.x]) unknown.erase(at);
+  made[threadIdx.x].clear();
+}
 
 static Lane& own() { return lanes[threadIdx.x]; }
 
@@ -76,8 +90,11 @@ static void copy_async(u16* to, const u16* from, bool there) {
 }
 
 static void wait_for_copies() {
-  for (const warp::Copy& copy : warp::copies[threadIdx.x])
+  for (const warp::Copy& copy : warp::copies[threadIdx.x]) {
     if (copy.there) memcpy(copy.to, copy.from, 16); else memset(copy.to, 0, 16);
+    warp::unknown.insert((const u8*)copy.to);
+    warp::made[threadIdx.x].push_back((const u8*)copy.to);
+  }
   warp::copies[threadIdx.x].clear();
 }
 

@@ -23,7 +23,8 @@ impl Fusing<'_> {
         let kernel = graph.nodes.get(*self.makers.get(input.index())? as usize)?;
         let is_alone = self.readers[input.index()].as_slice() == [at as u32]
             && !self.is_output[input.index()]
-            && kernel.outputs.as_slice() == [input];
+            && kernel.outputs.first() == Some(&input)
+            && !graph.nodes[at].inputs.iter().any(|other| kernel.outputs[1..].contains(other));
         let (ty, made) = (graph.ty(input), graph.ty(*graph.nodes[at].outputs.first()?));
         if !matches!(kernel.op.lower, Lower::Kernel) || !is_alone || ty != made {
             return None;

@@ -9,6 +9,7 @@ use tonnage_core::graph::Node;
 
 use super::outputs::Outputs;
 use super::{InputSpec, Planner};
+use crate::kept::Kept;
 use crate::network;
 use crate::plan::{OutputPlan, Plan, Space};
 use crate::staging;
@@ -99,6 +100,7 @@ impl Planner<'_> {
             calls_host: self.graph.nodes.iter().any(Node::calls_host),
             fitted: None,
             segments: Vec::new(),
+            kept: Kept::default(),
         })
     }
 

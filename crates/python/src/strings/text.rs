@@ -6,10 +6,9 @@ use tonnage::{ErrorKind, Result, Tensor};
 use tonnage_formats::strings as formats;
 use tonnage_formats::strings::{Case, NGrams, Notation, Pattern, Print, Unicode, Unit};
 
-use super::PyStrings;
 use crate::args::{Dt, StringsArg, TensorArg, ValueArg};
 use crate::errors::{data_decide, raise};
-use crate::ops::IntoObject;
+use crate::results::IntoObject;
 use crate::run::{MUCH, run};
 
 /// What came of an op; where it needs values that a function that is traced has not, the data decide.
@@ -45,20 +44,6 @@ macro_rules! text {
             Ok(())
         }
     };
-}
-
-impl IntoObject for (Strings, Tensor) {
-    type Object = (PyStrings, crate::tensor::PyTensor);
-    fn out(self) -> Self::Object {
-        (PyStrings(self.0), self.1.into())
-    }
-}
-
-impl IntoObject for (Strings, Tensor, Tensor) {
-    type Object = (PyStrings, crate::tensor::PyTensor, crate::tensor::PyTensor);
-    fn out(self) -> Self::Object {
-        (PyStrings(self.0), self.1.into(), self.2.into())
-    }
 }
 
 fn unit(utf8: bool) -> Unit {

@@ -16,7 +16,7 @@ use std::fmt;
 
 use smallvec::SmallVec;
 use tonnage_core::dtype::DType;
-use tonnage_core::error::Result;
+use tonnage_core::error::{ErrorKind, Result};
 use tonnage_core::layout::Layout;
 use tonnage_core::recipe::{Generator, Stored};
 use tonnage_core::row::{Call, Cost, OpDef};
@@ -36,7 +36,7 @@ pub use cpu::CPU;
 pub use cuda::Cuda;
 pub use sim::{Sim, SimTarget};
 pub use tonnage_cuda::driver::library::set_packages;
-pub use tonnage_cuda::driver::{DeviceMoment, GpuInfo, list as gpus};
+pub use tonnage_cuda::driver::{DeviceMoment, GpuInfo, RecordedLaunches, list as gpus};
 
 pub use host_step::{HostStep, HostStepPolicy, refused as refused_on_host};
 
@@ -139,6 +139,22 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// A moment behind what was launched so far, by the clock of a device that runs late; nothing where all has run by now that was launched.
     fn moment(&self) -> Option<DeviceMoment> {
         None
+    }
+
+    /// Whether it records calls, to launch them again as one.
+    fn records(&self) -> bool {
+        false
+    }
+
+    /// Records what `launch` launches on this thread, instead of running it; nothing where that cannot be recorded or is not worth it.
+    fn record(&self, _launch: &mut dyn FnMut() -> Result<()>) -> Option<RecordedLaunches> {
+        None
+    }
+
+    /// Launches what it recorded.
+    fn replay(&self, _recorded: &RecordedLaunches) -> Result<()> {
+        let what = "it records nothing".into();
+        Err(ErrorKind::DeviceFailed { device: self.device(), what }.into())
     }
 
     /// Waits for all that was launched, copies too.

@@ -1,6 +1,8 @@
 //! What the generators of a plan are in one run: random numbers of its key, and what the inputs of the call bring.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tonnage_core::philox;
 use tonnage_core::recipe::{Generator, Key, Recipe};
@@ -13,12 +15,14 @@ use crate::random::RunKey;
 pub struct Generators<'p> {
     key: RunKey,
     given: &'p InputGenerators,
+    /// Whether the key was used.
+    pub drew: &'p AtomicBool,
 }
 
 impl<'p> Generators<'p> {
-    /// Those of a run.
-    pub fn new(key: RunKey, given: &'p InputGenerators) -> Generators<'p> {
-        Generators { key, given }
+    /// Those of a run, which notes in `drew` that it used its key.
+    pub fn new(key: RunKey, given: &'p InputGenerators, drew: &'p AtomicBool) -> Generators<'p> {
+        Generators { key, given, drew }
     }
 
     /// Those of a region: the same random numbers each time that it is run for that row. Without a key of its own it
@@ -30,7 +34,7 @@ impl<'p> Generators<'p> {
             Some(Key::Fixed(key)) => mix(key, 1 << 31, 0),
             Some(Key::PerCall(n)) => mix(self.key.words(), 1 << 31 | n, 0),
         };
-        Generators { key: RunKey::Words(mix(own, region, row)), given: self.given }
+        Generators { key: RunKey::Words(mix(own, region, row)), given: self.given, drew: self.drew }
     }
 
     /// A planned generator with the key of this run, or what the call brings for it.
@@ -39,11 +43,11 @@ impl<'p> Generators<'p> {
             Generator::Given { number, .. } => {
                 self.given.get(number as usize).unwrap_or(planned).clone()
             }
-            Generator::Random { key: Key::PerCall(n), distribution, dtype } => Generator::Random {
-                key: Key::Fixed(mix(self.key.words(), n, 0)),
-                distribution,
-                dtype,
-            },
+            Generator::Random { key: Key::PerCall(n), distribution, dtype } => {
+                self.drew.store(true, Relaxed);
+                let key = Key::Fixed(mix(self.key.words(), n, 0));
+                Generator::Random { key, distribution, dtype }
+            }
             _ => planned.clone(),
         }
     }
@@ -82,7 +86,8 @@ mod tests {
             dtype: DType::F32,
         };
         let given = InputGenerators::new();
-        let call = Generators::new(RunKey::Words([1, 2]), &given);
+        let drew = AtomicBool::new(false);
+        let call = Generators::new(RunKey::Words([1, 2]), &given, &drew);
         let drawn = |key, region, row| call.of_region(key, region, row).bind(&planned);
         let key = Some(Key::PerCall(7));
         assert_eq!(drawn(key, 1, 5), drawn(key, 1, 5));
@@ -90,5 +95,6 @@ mod tests {
         assert_ne!(drawn(key, 1, 5), drawn(key, 0, 5));
         assert_ne!(drawn(key, 1, 5), drawn(Some(Key::PerCall(8)), 1, 5));
         assert_eq!(drawn(None, 2, 0), call.bind(&planned));
+        assert!(drew.load(Relaxed));
     }
 }

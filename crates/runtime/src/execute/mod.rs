@@ -5,7 +5,7 @@
 //! draw and a call brings), `stop_points` (where it may stop), `state_file` (states of loops that wait in files),
 //! `file_values` (values that outlive the call in files).
 //!
-//! `step` runs one step of it (`kernel`: one that is a kernel; `dynamic`: what the plan left open of one); `region` runs
+//! `replay` launches a call again as one that the device recorded. `step` runs one step of it (`kernel`: one that is a kernel; `dynamic`: what the plan left open of one); `region` runs
 //! branches, `looping` loops, and `loop_backward` their backward passes; `transfer` hands values to the disk lane, and `network` runs
 //! transfers between ranks beside the kernels. They
 //! take the parts that they need, and say what is to run on which byte ranges; `bytes` copies, and reads and writes the few numbers that
@@ -25,6 +25,7 @@ mod network;
 mod places;
 mod recipe_inputs;
 mod region;
+mod replay;
 mod sizes;
 mod state_file;
 mod step;
@@ -34,6 +35,7 @@ mod used;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use smallvec::SmallVec;
 use tonnage_core::attrs::Attrs;
@@ -48,7 +50,7 @@ use tonnage_plan::{At, InputSpec, OutputPlan, Plan, PlanOptions, lower};
 
 use crate::arena::Arena;
 use crate::array::{Array, owner};
-use crate::backend::{HostStepPolicy, refused_on_host};
+use crate::backend::{Backend, HostStepPolicy, refused_on_host};
 use crate::buffer::Buffer;
 use crate::eager::{Arg, Args, Arrays};
 use crate::interrupt::{self, Stop};
@@ -69,6 +71,7 @@ use file_values::FileValues;
 use frame::{ExecutionFrame, Lanes};
 use generators::Generators;
 use network::NetworkLane;
+use replay::{CallFigures, CallSite, NextRun, Replays};
 use stop_points::StopPoints;
 use transfer::{HostSpill, SpillLane};
 
@@ -139,7 +142,8 @@ pub fn execute_with(
     };
     let file_values = FileValues::reserve(plan)?;
     let brought = file_values.behind(brought, plan);
-    let generators = Generators::new(key, &brought);
+    let drew = AtomicBool::new(false);
+    let generators = Generators::new(key, &brought, &drew);
     // What is pinned stays when room has to be made for the arena.
     let mut pins = CallPins::new(plan, inputs, &plan.written, &ledger, mark)?;
     let mut arena = Arena::obtain(&ledger, plan.arena, own(Kind::Activation))?;
@@ -152,39 +156,80 @@ pub fn execute_with(
     }
     let obtained = arena.reserved() + results.iter().map(Buffer::reserved).sum();
     let (measured, decided) = {
-        let mut lender = Lender::new(ledger.backend());
-        let base = lender.add(arena.buffer_mut());
-        let arena = ByteRange { base, offset: 0, len: plan.arena.as_usize(), align: 1 };
-        let given = pins.lend(&mut lender)?;
-        let mut outputs: SmallVec<[ByteRange; 4]> = SmallVec::new();
-        for buffer in &mut results {
-            let len = buffer.len();
-            outputs.push(ByteRange { base: lender.add(buffer), offset: 0, len, align: 1 });
+        let backend = ledger.backend();
+        let replays = match ledger.is_recording() {
+            true => None,
+            false => Replays::of(plan, backend),
+        };
+        let mut recorded = None;
+        let mut blocks = CallBlocks { arena: &mut arena, pins: &mut pins, results: &mut results };
+        if let Some(replays) = replays {
+            let (lender, frame) = blocks.lend(plan, backend, generators)?;
+            let site = CallSite::of(&lender, &brought);
+            recorded = match replays.next(&site) {
+                NextRun::Replay(recorded) => Some(recorded),
+                NextRun::Record => replays.record(site, frame, lender),
+                NextRun::Steps => None,
+            };
         }
-        let mut frame = ExecutionFrame::new(plan, arena, given, outputs, generators);
+        let (mut lender, mut frame) = blocks.lend(plan, backend, generators)?;
         frame.file_values = file_values;
-        frame.ticks =
-            ledger.is_recording().then(|| Ticks::begin(plan.steps.len(), ledger.backend()));
-        let top = plan.inputs + plan.own_outputs();
-        let ran = beside_lanes(&mut frame, &mut lender, spill);
+        frame.ticks = ledger.is_recording().then(|| Ticks::begin(plan.steps.len(), backend));
+        let ran = match &recorded {
+            Some(recorded) => recorded.launch(backend).map(|figures| (figures, Bytes::ZERO)),
+            None => {
+                let ran = beside_lanes(&mut frame, &mut lender, spill);
+                ran.map(|spilled| (CallFigures::of(&frame), spilled))
+            }
+        };
         // Whatever runs late has run when the call returns, and its error is the call's.
-        let waited = ledger.backend().wait();
-        let ran = ran.and_then(|spilled| waited.map(|()| spilled));
+        let waited = backend.wait();
+        let ran = ran.and_then(|ran| waited.map(|()| ran));
         // What was lent lies in one block, which is rounded as every block is.
-        let used = top + ledger.block(frame.used.touched());
+        let top = plan.inputs + plan.own_outputs();
+        let used = |touched: Bytes| top + ledger.block(touched);
         if let Some(ticks) = frame.ticks.take() {
-            ledger.record_call(plan, ticks, ran.is_ok().then_some(used));
+            let used = ran.as_ref().ok().map(|(figures, _)| used(figures.touched));
+            ledger.record_call(plan, ticks, used);
         }
-        let (at_once, recomputed_iterations) =
-            (ledger.block(frame.used.at_once()), frame.recomputed_iterations);
+        let (CallFigures { touched, at_once, recomputed_iterations }, spilled) = ran?;
+        let (used, at_once) = (used(touched), ledger.block(at_once));
         (
-            Measured { used, at_once, obtained, recomputed_iterations, spilled: ran? },
+            Measured { used, at_once, obtained, recomputed_iterations, spilled },
             frame.places.into_decided(),
         )
     };
     drop(pins);
     let made = collect(plan, inputs, arena, results, &decided, generators, mark)?;
     Ok((made, measured))
+}
+
+/// The memory of a call.
+struct CallBlocks<'c, 'a> {
+    arena: &'c mut Arena,
+    pins: &'c mut CallPins<'a>,
+    results: &'c mut [Buffer],
+}
+
+impl CallBlocks<'_, '_> {
+    /// Lends all of it to a frame that has not begun.
+    fn lend<'c, 'p>(
+        &'c mut self,
+        plan: &'p Plan,
+        backend: &'c dyn Backend,
+        generators: Generators<'p>,
+    ) -> Result<(Lender<'c>, ExecutionFrame<'p>)> {
+        let mut lender = Lender::new(backend);
+        let base = lender.add(self.arena.buffer_mut());
+        let arena = ByteRange { base, offset: 0, len: plan.arena.as_usize(), align: 1 };
+        let given = self.pins.lend(&mut lender)?;
+        let mut outputs: SmallVec<[ByteRange; 4]> = SmallVec::new();
+        for buffer in self.results.iter_mut() {
+            let len = buffer.len();
+            outputs.push(ByteRange { base: lender.add(buffer), offset: 0, len, align: 1 });
+        }
+        Ok((lender, ExecutionFrame::new(plan, arena, given, outputs, generators)))
+    }
 }
 
 /// Where a call's values wait that it spills, before it runs.

@@ -65,6 +65,11 @@ impl<'p> Places<'p> {
         self.decided.insert(id, layout);
     }
 
+    /// Whether the data decided any.
+    pub fn has_decided(&self) -> bool {
+        !self.decided.is_empty()
+    }
+
     /// The layouts that the data decided, once the run has ended.
     #[inline]
     pub fn into_decided(self) -> HashMap<ValueId, Layout> {

@@ -112,6 +112,11 @@ impl<'a> Lender<'a> {
         self.bases.len() - 1
     }
 
+    /// Where each block lies, in the order of their numbers.
+    pub fn addresses(&self) -> impl Iterator<Item = usize> {
+        self.bases.iter().map(|base| base.start.addr())
+    }
+
     /// The regions for one launch.
     ///
     /// # Errors

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use tonnage::{Bytes, Context};
 use tonnage_core::graph::Builder;
 use tonnage_core::row::{Lower, OpDef, Sample};
-use tonnage_core::{DType, Device, Emit, Kind};
+use tonnage_core::{Attrs, DType, Device, Emit, Kind, Value};
+use tonnage_ops::index::boolean_mask::BOOLEAN_MASK;
+use tonnage_ops::math::comparison::EQUAL;
+use tonnage_ops::reduce::truth::ANY;
 use tonnage_plan::{PlanOptions, lower, plan};
 use tonnage_runtime::eager::{self, Arg};
 use tonnage_runtime::placement::ledger_of;
@@ -25,13 +28,43 @@ fn eagerly(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<
     made.map(|made| made.into_iter().collect()).map_err(|e| e.kind().to_string())
 }
 
-/// A graph of the one op, planned and run; nothing where only plans hold the op.
+/// A graph of the one op, planned and run.
 fn planned(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<Array>, String> {
+    planned_behind(op, sample, inputs, |_, values| Ok(values))
+}
+
+/// The same of inputs whose lengths the data decide: all of their rows are selected.
+fn decided(op: &'static OpDef, sample: &Sample, inputs: &[Array]) -> Result<Vec<Array>, String> {
+    planned_behind(op, sample, inputs, |builder, values| {
+        let rows = values.iter().zip(inputs).map(|(value, array)| {
+            if array.sizes().is_empty() {
+                return Ok(value.clone());
+            }
+            let mut emit = |op, given, attrs| -> tonnage::Result<Value> {
+                Ok(builder.emit(op, given, attrs, Vec::new(), false)?.remove(0))
+            };
+            let is_itself = emit(&EQUAL, vec![value.clone(); 2], Attrs::None)?;
+            let axes = (1..array.sizes().len()).collect();
+            let mask = emit(&ANY, vec![is_itself], Attrs::Reduce { axes, keep_dims: false })?;
+            emit(&BOOLEAN_MASK, vec![value.clone(), mask], Attrs::None)
+        });
+        rows.collect()
+    })
+}
+
+/// A graph of some steps and the one op behind them, planned and run.
+fn planned_behind(
+    op: &'static OpDef,
+    sample: &Sample,
+    inputs: &[Array],
+    steps: impl Fn(&mut Builder, Vec<Value>) -> tonnage::Result<Vec<Value>>,
+) -> Result<Vec<Array>, String> {
     let run = || -> tonnage::Result<Vec<Array>> {
         let mut builder = Builder::new();
         builder.mark(mark());
         let values =
             inputs.iter().map(|array| builder.input(array.ty(), Kind::Input, None)).collect();
+        let values = steps(&mut builder, values)?;
         let made = builder.emit(op, values, sample.attrs.clone(), sample.regions.clone(), false)?;
         let place = ledger_of("test", inputs.iter())?;
         let target = place.backend().target();
@@ -150,4 +183,9 @@ fn every_op_gives_the_bits_of_the_cpu_eagerly_and_leaves_nothing_behind() {
 #[test]
 fn every_op_in_a_plan_gives_the_bits_of_the_cpu_and_takes_what_was_predicted() {
     everywhere(planned);
+}
+
+#[test]
+fn every_op_behind_sizes_that_the_data_decide_gives_the_bits_of_the_cpu() {
+    everywhere(decided);
 }

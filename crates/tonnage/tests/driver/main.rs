@@ -9,6 +9,7 @@
     reason = "helpers of tests stand outside of test functions"
 )]
 
+mod replay;
 mod tasks;
 
 use std::io::{BufRead, BufReader};
@@ -160,7 +161,7 @@ fn what_is_added_to_a_product_is_part_of_it() {
     assert!(joined[..by_column_or_element].iter().all(|joined| *joined), "{said}");
     assert!(!joined[by_column_or_element..][..otherwise].contains(&true), "{said}");
     // Without a sum it is planned, and each step runs by itself.
-    assert_eq!(joined[by_column_or_element + otherwise..], [true; 4], "{said}");
+    assert_eq!(joined[by_column_or_element + otherwise..], [true; 6], "{said}");
 }
 
 #[test]
@@ -303,6 +304,29 @@ fn steps_are_timed_by_the_clock_of_the_device_those_inside_of_loops_too() {
     let Some(doubles) = Doubles::new("timeline") else { return };
     let said = doubles.run("timeline", &[]);
     assert!(said.contains("x 3 in 1500 us"), "{said}");
+}
+
+#[test]
+fn a_call_at_the_addresses_of_an_earlier_one_is_launched_as_one() {
+    let Some(doubles) = Doubles::new("replay") else { return };
+    let log = doubles.folder.join("calls");
+    let said = doubles.run("replay", &[("DOUBLE_LOG", log.to_str().unwrap())]);
+    for line in ["the same: true", "went on: true", "new numbers: true", "counted: true"] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert_eq!(said.matches("caught: gather: index 9 at position 1").count(), 2, "{said}");
+    assert_eq!(said.matches("as before: true").count(), 1, "{said}");
+    let calls = std::fs::read_to_string(log).unwrap();
+    let count = |name: &str| {
+        let found =
+            calls.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok());
+        found.unwrap_or(0)
+    };
+    // Of one rate and of another, each from its second call on; two that were told of bad data, and one behind them.
+    let (made, launched) = (count("cuGraphInstantiateWithFlags "), count("cuGraphLaunch "));
+    assert_eq!((made, launched), (2, 7 + 3 + 3), "{calls}");
+    // One is recorded in vain for random numbers, and one for rows that only the device counts.
+    assert_eq!(count("cuStreamBeginCapture_v2 "), 4, "{calls}");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Tiles for attention by products of small matrices: of 16-bit floats, in heads of up to 256.
 
+use std::fmt::Write as _;
+
 use tonnage_core::DType;
 
 use crate::emit::{Block, LEAST_SHARED};
 
 /// Warps of a block of threads.
-pub const WARPS: usize = 4;
+const WARPS: usize = 4;
 
 /// The widest heads.
 const WIDEST: usize = 256;
@@ -97,5 +99,28 @@ impl AllTiles {
             _ => self.forward,
         };
         Block { threads: 32 * WARPS as u32, shared: tiles.shared as u32 }
+    }
+
+    /// What the kernels' text takes as constants.
+    pub fn constants(&self, grad: bool, text: &mut String) {
+        let AllTiles { forward, of_queries, of_keys, blocks, parts } = self;
+        let _ = writeln!(text, "constexpr int WARPS = {WARPS};");
+        let _ = match grad {
+            false => writeln!(
+                text,
+                "constexpr int M = {}, BK = {}, STAGES = {};",
+                forward.each, forward.coming, forward.stages
+            ),
+            true => writeln!(
+                text,
+                "constexpr int QUERY_M = {}, QUERY_KEYS = {}, QUERY_STAGES = {};\n\
+                 constexpr int KEY_QUERIES = {}, KEY_STAGES = {}, PARTS = {parts}, BLOCKS = {blocks};",
+                of_queries.each,
+                of_queries.coming,
+                of_queries.stages,
+                of_keys.coming,
+                of_keys.stages
+            ),
+        };
     }
 }

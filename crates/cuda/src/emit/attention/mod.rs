@@ -1,7 +1,9 @@
 //! Kernels of attention and of its gradient: tiles of queries and keys in shared memory, in the text of `kernels/attention*.cuh`.
 //!
-//! `mma` has the tiles of 16-bit floats, which are multiplied as small matrices; `plain` those of all others.
+//! `mma` has the tiles of 16-bit floats, which are multiplied as small matrices; `groups` those of heads that groups of warps multiply,
+//! where the device has that; `plain` those of all others.
 
+mod groups;
 mod mma;
 mod plain;
 
@@ -34,10 +36,37 @@ const MMA: [&str; 3] = [
         include_str!("../../../kernels/copies.cuh"),
         include_str!("../../../kernels/near.cuh"),
         include_str!("../../../kernels/mma.cuh"),
+        include_str!("../../../kernels/attention_scores.cuh"),
         include_str!("../../../kernels/attention_mma.cuh")
     ),
-    include_str!("../../../kernels/attention_mma_forward.cuh"),
-    include_str!("../../../kernels/attention_mma_grad.cuh"),
+    concat!(
+        include_str!("../../../kernels/attention_means.cuh"),
+        include_str!("../../../kernels/attention_mma_forward.cuh")
+    ),
+    concat!(
+        include_str!("../../../kernels/attention_weights.cuh"),
+        include_str!("../../../kernels/attention_mma_grad.cuh")
+    ),
+];
+
+/// By products of groups of warps, likewise.
+const GROUPS: [&str; 3] = [
+    concat!(
+        include_str!("../../../kernels/copies.cuh"),
+        include_str!("../../../kernels/near.cuh"),
+        include_str!("../../../kernels/mma.cuh"),
+        include_str!("../../../kernels/groups.cuh"),
+        include_str!("../../../kernels/attention_scores.cuh"),
+        include_str!("../../../kernels/attention_groups.cuh")
+    ),
+    concat!(
+        include_str!("../../../kernels/attention_means.cuh"),
+        include_str!("../../../kernels/attention_groups_forward.cuh")
+    ),
+    concat!(
+        include_str!("../../../kernels/attention_weights.cuh"),
+        include_str!("../../../kernels/attention_groups_grad.cuh")
+    ),
 ];
 
 /// What tells these kernels apart.
@@ -51,6 +80,30 @@ pub struct AttentionKey {
     mask: Option<DType>,
     /// Whether rows lie at multiples of 16 bytes; of those in plain sums nobody asks.
     aligned: bool,
+    /// Whether groups of warps multiply, which is asked of devices that can.
+    by_groups: bool,
+}
+
+/// Tiles of 16-bit floats.
+enum Matrices {
+    Groups(groups::AllTiles),
+    Mma(mma::AllTiles),
+}
+
+impl AttentionKey {
+    /// The tiles of matrices; nothing where sums are plain.
+    fn matrices(&self) -> Option<Matrices> {
+        let AttentionKey { dtype, widths, mask, by_groups, .. } = self;
+        let masked = mask.is_some();
+        let of_groups = by_groups.then(|| groups::tiles(*dtype, *widths, masked)).flatten();
+        let of_warps = || mma::tiles(*dtype, *widths, masked).map(Matrices::Mma);
+        of_groups.map(Matrices::Groups).or_else(of_warps)
+    }
+
+    /// Whether a device of that compute capability can run it.
+    pub fn runs_on(&self, capability: (u32, u32)) -> bool {
+        !self.by_groups || capability == groups::CAPABILITY
+    }
 }
 
 /// Whether an op is one of these.
@@ -90,18 +143,26 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     }
     let dtype = operands[0].2;
     let mask = operands.last().filter(|_| masked).map(|(.., dtype)| *dtype);
-    let matrices = mma::tiles(dtype, (*d, *e), masked);
+    let by_groups =
+        call.capability == groups::CAPABILITY && groups::tiles(dtype, (*d, *e), masked).is_some();
+    let key =
+        AttentionKey { grad, dtype, widths: (*d, *e), causal, mask, aligned: false, by_groups };
+    let matrices = key.matrices();
     // Queries, keys, values and gradients of means; the numbers of queries and the mask are read one by one.
     let aligned = matrices.is_some()
         && [0, 1, 2, 6].into_iter().take(if grad { 4 } else { 3 }).all(|i| {
             let (address, layout, _) = operands[i];
             is_aligned(address, layout)
         });
-    let key = AttentionKey { grad, dtype, widths: (*d, *e), causal, mask, aligned };
+    let key = AttentionKey { aligned, ..key };
     // Queries of a tile that stays, and keys of one; how many blocks share the latter.
     let (q, k, parts) = match matrices {
-        Some(tiles) if grad => (tiles.of_queries.rows(), tiles.of_keys.rows(), tiles.parts),
-        Some(tiles) => (tiles.forward.rows(), 1, 1),
+        Some(Matrices::Groups(tiles)) if grad => (tiles.of_queries.rows(), tiles.of_keys.rows(), 1),
+        Some(Matrices::Groups(tiles)) => (tiles.forward.rows(), 1, 1),
+        Some(Matrices::Mma(tiles)) if grad => {
+            (tiles.of_queries.rows(), tiles.of_keys.rows(), tiles.parts)
+        }
+        Some(Matrices::Mma(tiles)) => (tiles.forward.rows(), 1, 1),
         None => {
             let tile = plain::tile(grad, dtype, key.widths);
             let (q, k) = tile.ok_or_else(|| bad("heads that are too wide"))?;
@@ -154,13 +215,16 @@ fn is_aligned(address: u64, layout: &Layout) -> bool {
 
 /// The block of threads of a function of a kernel.
 pub fn block(key: &AttentionKey, function: &str) -> Block {
-    mma::tiles(key.dtype, key.widths, key.mask.is_some())
-        .map_or(Block::DEFAULT, |tiles| tiles.block(function))
+    match key.matrices() {
+        Some(Matrices::Groups(tiles)) => tiles.block(function),
+        Some(Matrices::Mma(tiles)) => tiles.block(function),
+        None => Block::DEFAULT,
+    }
 }
 
 /// The text of a kernel.
 pub fn text(key: &AttentionKey) -> String {
-    let AttentionKey { grad, dtype, widths: (d, e), causal, mask, aligned } = *key;
+    let AttentionKey { grad, dtype, widths: (d, e), causal, mask, aligned, .. } = *key;
     let operands = if grad { 7 } else { 3 };
     let outputs = 6 + 5 * (operands + usize::from(mask.is_some()));
     let mask = match mask {
@@ -179,32 +243,18 @@ pub fn text(key: &AttentionKey) -> String {
          constexpr bool CAUSAL = {causal};",
         outputs + 4 * 3
     );
-    let [both, forward, of_grad] = match mma::tiles(dtype, key.widths, key.mask.is_some()) {
-        Some(tiles) => {
-            let mma::AllTiles { forward, of_queries, of_keys, blocks, parts } = tiles;
-            let bf16 = dtype == DType::BF16;
-            let _ = writeln!(
-                text,
-                "constexpr bool BF16 = {bf16}, ALIGNED = {aligned};\nconstexpr int WARPS = {};",
-                mma::WARPS
-            );
-            let _ = match grad {
-                false => writeln!(
-                    text,
-                    "constexpr int M = {}, BK = {}, STAGES = {};",
-                    forward.each, forward.coming, forward.stages
-                ),
-                true => writeln!(
-                    text,
-                    "constexpr int QUERY_M = {}, QUERY_KEYS = {}, QUERY_STAGES = {};\n\
-                     constexpr int KEY_QUERIES = {}, KEY_STAGES = {}, PARTS = {parts}, BLOCKS = {blocks};",
-                    of_queries.each,
-                    of_queries.coming,
-                    of_queries.stages,
-                    of_keys.coming,
-                    of_keys.stages
-                ),
-            };
+    let matrices = key.matrices();
+    if matrices.is_some() {
+        let bf16 = dtype == DType::BF16;
+        let _ = writeln!(text, "constexpr bool BF16 = {bf16}, ALIGNED = {aligned};");
+    }
+    let [both, forward, of_grad] = match matrices {
+        Some(Matrices::Groups(tiles)) => {
+            tiles.constants(grad, &mut text);
+            GROUPS
+        }
+        Some(Matrices::Mma(tiles)) => {
+            tiles.constants(grad, &mut text);
             MMA
         }
         None => {
@@ -223,6 +273,7 @@ impl fmt::Display for AttentionKey {
     /// The op, its dtype and the widths of heads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, (d, e)) = (if self.grad { "attention_grad" } else { "attention" }, self.widths);
-        write!(f, "{name} {} {d} {e}", self.dtype)
+        write!(f, "{name} {} {d} {e}", self.dtype)?;
+        if self.by_groups { f.write_str(" by groups") } else { Ok(()) }
     }
 }

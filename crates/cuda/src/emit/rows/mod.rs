@@ -55,6 +55,8 @@ pub struct RowKey {
     ragged: bool,
     /// Whether the rows that are made lie apart.
     apart: bool,
+    /// Whether something is added to them.
+    added: bool,
     /// Whether positions take 64 bits.
     wide: bool,
 }
@@ -63,7 +65,8 @@ impl fmt::Display for RowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = TABLE.iter().find(|op| op.id == self.op).map_or("?", |op| op.name);
         let ragged = if self.ragged { " ragged" } else { "" };
-        write!(f, "rows {name}{ragged}")
+        let added = if self.added { " added" } else { "" };
+        write!(f, "rows {name}{ragged}{added}")
     }
 }
 
@@ -80,6 +83,8 @@ struct RowClass {
 pub fn has(op: &OpDef, attrs: &Attrs, dtype: DType) -> bool {
     dtype.is_float() && program::program(op, attrs).is_some()
 }
+
+pub use program::adds;
 
 /// Whether an op makes rows that may lie apart.
 pub fn makes_rows_apart(op: &OpDef, attrs: &Attrs) -> bool {
@@ -99,7 +104,7 @@ fn stores(program: &RowProgram) -> bool {
 /// # Errors
 /// Where it has no row program.
 pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
-    let OpCall { op, attrs, operands, sizes, outputs, lies, .. } = *call;
+    let OpCall { op, attrs, operands, sizes, outputs, lies, added, .. } = *call;
     let row_step = lies.first().and_then(Layout::row_step);
     let program = program::program(op, attrs).ok_or_else(|| bad("an op without a row program"))?;
     let (Some((width, outer)), Some((_, dtype))) = (sizes.split_last(), operands.first()) else {
@@ -108,6 +113,9 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     let rows: u64 = outer.iter().map(|n| *n as u64).product();
     if row_step.is_some() && !may_lie_apart(&program) {
         return Err(bad("rows apart of an op that makes none"));
+    }
+    if added.is_some() && !adds(op) {
+        return Err(bad("an op that adds nothing to its rows"));
     }
     // Sums over no rows are zeros.
     let nothing = rows == 0 && program.columns.is_empty();
@@ -149,7 +157,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
     };
     let lies_at_multiples = |vector: usize| {
         let is_aligned = |address: &u64| address.is_multiple_of((vector * dtype.size()) as u64);
-        outputs.iter().all(is_aligned) && row_step.is_none_or(|step| step.is_multiple_of(vector))
+        outputs.iter().chain(&added).all(is_aligned)
+            && row_step.is_none_or(|step| step.is_multiple_of(vector))
     };
     // Rows that begin where a whole access may are read in whole ones, the last with what lies behind the row: that is in the same aligned
     // piece, and blocks of memory end at the end of one. It is not computed with, and not written.
@@ -157,7 +166,8 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         let piece = (full * operands[i].1.size()) as u64;
         !program.operands[i].is_row() || fits(full, i) && addresses[i].is_multiple_of(piece)
     };
-    let ragged = *width > full
+    let ragged = added.is_none()
+        && *width > full
         && !width.is_multiple_of(full)
         && program.columns.is_empty()
         && (row_step.is_some() || !stores(&program))
@@ -199,6 +209,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         across: across as u8,
         ragged,
         apart: row_step.is_some(),
+        added: added.is_some(),
         wide,
     };
     let mut words = vec![rows, *width as u64];
@@ -222,6 +233,7 @@ pub fn launch(call: &OpCall) -> Result<Option<Launch>> {
         words.extend([call.scratch.unwrap_or(0), parts.count]);
         parts.functions(vector, &mut functions);
     }
+    words.extend(added);
     let points = program.operands.iter().any(|operand| matches!(operand, RowOperand::Label(_)));
     let demand = points.then_some(Demand::Below { op: op.name, size: *width });
     Ok(Some(Launch { key: KernelKey::Rows(key), functions, words, demand }))
@@ -287,14 +299,19 @@ impl Writer<'_> {
         2 + self.key.numbers.len() + rank + operand * (2 + rank)
     }
 
+    /// The word with the address of what is added.
+    fn added(&self, outputs: usize) -> usize {
+        let sums = 2 * usize::from(!self.key.columns.is_empty());
+        outputs + usize::from(self.key.outputs) + usize::from(self.key.apart) + sums
+    }
+
     fn whole(mut self) -> String {
         let key = self.key;
         let (lanes, vector) = (key.lanes, key.vector);
         let (outputs, index) =
             (self.word_of(key.operands.len()), if key.wide { "u64" } else { "u32" });
         let computed = c_type(key.dtype.compute());
-        let behind = 2 * usize::from(!key.columns.is_empty()) + usize::from(key.apart);
-        let words = outputs + usize::from(key.outputs) + behind;
+        let words = self.added(outputs) + usize::from(key.added);
         let lowest = match key.dtype {
             DType::F64 => "tn::from_bits(0xfff0000000000000ull)",
             _ => "tn::from_bits(0xff800000u)",

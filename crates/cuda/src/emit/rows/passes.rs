@@ -22,7 +22,19 @@ impl Writer<'_> {
             Pass::PowersReplaced(name) => self.powers(name, true),
             Pass::Store(expression) => {
                 let (ty, to) = (c_type(self.key.dtype), outputs);
-                let put = format!("z.v[v] = {};", stored(self.key.dtype, "y"));
+                // Rounded before something is added, as where it is a step of its own.
+                let made = stored(self.key.dtype, "y");
+                let put = match self.key.added {
+                    false => format!("z.v[v] = {made};"),
+                    true => {
+                        let (own, other) =
+                            (load(self.key.dtype, "m"), load(self.key.dtype, "d.v[v]"));
+                        let sum = stored(self.key.dtype, "p_add(own, other)");
+                        format!(
+                            "const {ty} m = {made}; const C own = {own}, other = {other}; z.v[v] = {sum};"
+                        )
+                    }
+                };
                 let step = match self.key.apart {
                     true => format!("p.w[{}]", outputs + usize::from(self.key.outputs)),
                     false => "n".to_string(),
@@ -34,7 +46,15 @@ impl Writer<'_> {
                         "      if (s + V <= size) *(Vec<{ty}, V>*){at} = z;\n      else {{\n#pragma unroll\n      for (int v = 0; v < V; v++) if (s + (idx)v < size) {at}[v] = z.v[v];\n      }}"
                     ),
                 };
-                self.each_with(&format!("      Vec<{ty}, V> z;"), expression, &put, &end);
+                let mut begin = format!("      Vec<{ty}, V> z;");
+                if self.key.added {
+                    let word = self.added(outputs);
+                    let _ = write!(
+                        begin,
+                        "\n      const Vec<{ty}, V> d = *(const Vec<{ty}, V>*)((const {ty}*)p.w[{word}] + (i64)o * (i64)n + s);"
+                    );
+                }
+                self.each_with(&begin, expression, &put, &end);
             }
             Pass::Keep(place, expression) => {
                 let to = outputs + usize::from(self.key.outputs);

@@ -3,6 +3,8 @@
 //! A pass goes through the elements of a row: `a`, `b`, ... are those of the operands that are rows, `n` is how many there are, and `C` is
 //! what is computed in. An operand with one value a row has its name from the start, and so have the numbers that attributes give; `at` is
 //! the element's position in its row.
+//!
+//! Decision: `docs/decisions/epilogues.md`.
 
 use tonnage_core::Attrs;
 use tonnage_core::row::OpDef;
@@ -232,6 +234,14 @@ pub fn program(op: &OpDef, attrs: &Attrs) -> Option<RowProgram> {
         false => (&[], &[]),
     };
     Some(RowProgram { operands, passes, numbers, columns, kept })
+}
+
+/// Whether what lies in order can be added to what an op stores: to a norm, a gradient or a softmax over rows, whose store is the last that
+/// they do with a row.
+pub fn adds(op: &OpDef) -> bool {
+    use OpId::{LayerNorm, LayerNormGrad, LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad};
+    let all = [LayerNorm, LayerNormGrad, LogSoftmax, LogSoftmaxGrad, Softmax, SoftmaxGrad];
+    all.iter().any(|id| op.id == *id as u16)
 }
 
 /// The gradients of scale and bias.

@@ -1,5 +1,7 @@
 //! `cuda:0`: an NVIDIA GPU. Tile programs are kernels that are generated; a kernel that it does not have runs on the host.
 
+mod added;
+
 use std::num::NonZero;
 use std::sync::Arc;
 
@@ -13,20 +15,22 @@ use tonnage_core::tile::TileProgram;
 use tonnage_core::{Attrs, Bytes, DType, Device, ErrorKind};
 use tonnage_cuda::cache::KernelCache;
 use tonnage_cuda::direct::{self, DirectKernels, DirectKey};
-use tonnage_cuda::driver::{CopyWay, Gpu, HostMemory, Pin, ProductAddresses};
+use tonnage_cuda::driver::{CopyWay, Gpu, HostMemory, Pin, ProductAddresses, RecordedLaunches};
 use tonnage_cuda::emit::{self, OpCall, Operand};
 use tonnage_cuda::parts::parts;
-use tonnage_cuda::product::{self, Product};
+use tonnage_cuda::product::Product;
 use tonnage_cuda::slots::Slots;
 use tonnage_cuda::target::{self, CudaTarget};
 use tonnage_ops::OpId;
 use tonnage_ops::tile::TileLimits;
-use tonnage_plan::{SharedTarget, Target as _, TileRead};
+use tonnage_plan::{SharedTarget, Target as _};
+
+use added::Added;
 
 use super::host_step::{host_step, host_tile};
 use super::{
-    Backend, CPU, CopyTicket, DeviceMoment, DirectLaunch, HostPart, KernelLaunch, ReadSource,
-    RowsToFile, TileLaunch, TileToFile, load_layouts,
+    Backend, CPU, CopyTicket, DeviceMoment, DirectLaunch, HostPart, KernelLaunch, KernelOutput,
+    ReadSource, RowsToFile, TileLaunch, TileToFile, load_layouts,
 };
 use crate::lend::{Region, RegionMut, Regions};
 use crate::system::{HostPin, Memory, cache_folder, process_name};
@@ -89,19 +93,13 @@ impl Cuda {
         };
         let workspace = regions.writes.get(1).map(|region| region.address() as u64);
         let finish = launch.epilogue.and_then(|(run, loads)| {
-            let is_made = |load: usize| matches!(loads.get(load), Some(ReadSource::Output(_)));
-            let finish = product::finish(run, out.dtype, is_made)?;
-            let address = |load: usize| match (&loads[load], &run.reads[load]) {
-                (ReadSource::Range(i), TileRead::Input(_, layout)) => Some(at(*i, layout)),
-                _ => None,
-            };
+            let added = Added::of(run, loads, out.dtype, regions)?;
             // Its columns are the step's.
             let is_whole = run.domain.last().is_some_and(|n| *n as u64 == product.cols);
             // Of a product without a sum nothing is launched.
-            let is_taken = product.depth > 0 && (finish.bias.is_none() || is_whole);
-            is_taken.then_some((finish.bias.and_then(address), finish.added.and_then(address)))
+            (product.depth > 0 && (added.bias.is_none() || is_whole)).then_some(added)
         });
-        let (bias, added) = finish.unwrap_or_default();
+        let Added { bias, matrix: added } = finish.unwrap_or_default();
         let (left, right) = (at(*left, &a.layout), at(*right, &b.layout));
         let out = regions.writes[0].address() as u64;
         let at = ProductAddresses { left, right, bias, added, out, workspace };
@@ -111,12 +109,13 @@ impl Cuda {
         Ok(Some(IsFinished(finish.is_some())))
     }
 
-    /// Launches an op whose kernel is generated, and says what it made; nothing where it has none.
+    /// Launches an op whose kernel is generated, with the step that finishes it where it can take that up: what it made, and whether it has.
+    /// Nothing where it has no kernel.
     fn generated(
         &self,
         launch: &KernelLaunch<'_>,
         regions: &Regions<'_>,
-    ) -> Result<Option<SmallVec<[Sizes; 2]>>> {
+    ) -> Result<Option<(SmallVec<[Sizes; 2]>, IsFinished)>> {
         let Some(first) = launch.inputs.first() else { return Ok(None) };
         let width = |i: usize| launch.inputs.get(i)?.layout.sizes.last().copied();
         if !emit::has_kernel(launch.op, launch.attrs, first.dtype, width) {
@@ -140,6 +139,11 @@ impl Cuda {
         let scratch = regions.writes.get(launch.outputs.len());
         let lies: SmallVec<[Layout; 4]> =
             launch.outputs.iter().map(|output| output.layout.clone()).collect();
+        let added = launch.epilogue.filter(|_| emit::adds_to_rows(launch.op));
+        let added = added.zip(launch.outputs.first()).and_then(|((run, loads), out)| {
+            let added = Added::of(run, loads, out.dtype, regions)?;
+            added.matrix.filter(|_| added.bias.is_none())
+        });
         let call = OpCall {
             op: launch.op,
             attrs: launch.attrs,
@@ -147,23 +151,25 @@ impl Cuda {
             sizes: &first.layout.sizes,
             lies: &lies,
             outputs: &outputs,
+            added,
             scratch: scratch.map(|region| region.address() as u64),
             shared: self.gpu.info().shared as usize,
+            capability: self.gpu.info().capability,
         };
         let launched = emit::launch_op(&call)?;
         if let Some(launch) = &launched {
             self.gpu.launch(launch, regions.source)?;
         }
-        if launch.decides {
+        // Sizes that were decided before are those of the layouts; a kernel that counts rows says how many there are.
+        if let (true, Some(count)) = (launch.decides, launched.as_ref().and_then(emit::row_count)) {
             let mut rows = [0; 4];
-            if let Some(count) = launched.as_ref().and_then(emit::row_count) {
-                self.gpu.copy_out(count as usize, &mut rows)?;
-            }
+            self.gpu.copy_out(count as usize, &mut rows)?;
             if let Some(first) = made.first_mut().and_then(|sizes| sizes.first_mut()) {
                 *first = u32::from_le_bytes(rows) as usize;
             }
         }
-        Ok(Some(made))
+        // Of no rows nothing is launched, and there is nothing to be added to.
+        Ok(Some((made, IsFinished(added.is_some()))))
     }
 
     fn launch(
@@ -367,17 +373,21 @@ impl Backend for Cuda {
         launch: KernelLaunch<'_>,
         regions: Regions<'_>,
     ) -> Result<SmallVec<[Sizes; 2]>> {
-        if let Some(made) = self.generated(&launch, &regions)? {
-            return Ok(made);
-        }
-        let Some(is_finished) = self.multiply(&launch, &regions)? else {
-            return host_step(self, launch, regions);
+        let (made, is_finished) = match self.generated(&launch, &regions)? {
+            Some(made) => made,
+            None => {
+                let Some(is_finished) = self.multiply(&launch, &regions)? else {
+                    return host_step(self, launch, regions);
+                };
+                let sizes = |output: &KernelOutput| output.layout.sizes.clone();
+                (launch.outputs.iter().map(sizes).collect(), is_finished)
+            }
         };
         if let (IsFinished(false), Some((run, loads))) = (is_finished, launch.epilogue) {
             let operands = operands(loads, load_layouts(run), &regions);
             self.launch(&run.program, &run.domain, &operands, (&regions, 1))?;
         }
-        Ok(launch.outputs.into_iter().map(|output| output.layout.sizes).collect())
+        Ok(made)
     }
 
     fn tile_to_file(&self, _: &TileToFile<'_>, _: Regions<'_>) -> Result<()> {
@@ -433,6 +443,18 @@ impl Backend for Cuda {
 
     fn await_copy(&self, copy: CopyTicket) -> Result<()> {
         self.gpu.await_copy(copy.0)
+    }
+
+    fn records(&self) -> bool {
+        true
+    }
+
+    fn record(&self, launch: &mut dyn FnMut() -> Result<()>) -> Option<RecordedLaunches> {
+        self.gpu.record(launch)
+    }
+
+    fn replay(&self, recorded: &RecordedLaunches) -> Result<()> {
+        self.gpu.replay(recorded)
     }
 
     fn wait(&self) -> Result<()> {
