@@ -448,13 +448,17 @@ pub fn to_tensor(
     let number = |element: Element| element.0.number().ok();
     let want = crate::convert::Want { wanted: dtype.and_then(number), hint: hint.and_then(number) };
     let is_of = |element: Option<Element>| element.is_some_and(|e| e.0 == ElementType::String);
-    let is_text = crate::strings::is_text(value);
-    if is_of(dtype) || is_text && (want.wanted.is_none()) {
-        return crate::strings::object(value);
+    let is_written = strings::is_written(value);
+    if is_of(dtype) || is_written && want.wanted.is_none() {
+        return strings::object(value);
     }
-    if is_text {
-        let text = crate::strings::no_number(value, want.wanted)?;
-        return Err(pyo3::exceptions::PyTypeError::new_err(text));
+    let made = if is_written { None } else { Some(strings::value(value, want)?) };
+    match made {
+        Some(made @ Value::Numbers(_)) => Ok(PyValue::from(made).into_pyobject(py)?.unbind()),
+        Some(made) if want.wanted.is_none() => Ok(PyValue::from(made).into_pyobject(py)?.unbind()),
+        _ => {
+            let text = strings::no_number(value, want.wanted)?;
+            Err(pyo3::exceptions::PyTypeError::new_err(text))
+        }
     }
-    Ok(Py::new(py, PyTensor::from(crate::convert::tensor(value, want)?))?.into_any())
 }

@@ -73,7 +73,7 @@ fn half(text: &[u8], at: usize) -> u64 {
 /// MurmurHash64A with TensorFlow's seed.
 fn murmur(text: &[u8]) -> u64 {
     const M: u64 = 0xc6a4_a793_5bd1_e995;
-    let mut hash = 0xdeca_fcaf_fe ^ (text.len() as u64).wrapping_mul(M);
+    let mut hash = 0x00de_cafc_affe ^ (text.len() as u64).wrapping_mul(M);
     let (words, rest) = text.as_chunks::<8>();
     for bytes in words {
         let word = u64::from_le_bytes(*bytes).wrapping_mul(M);

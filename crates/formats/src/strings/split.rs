@@ -43,7 +43,10 @@ pub fn bytes_split(x: &Strings) -> Result<(Strings, Tensor)> {
     pieces(x, &|text, piece| (0..text.len()).for_each(|at| piece(at, 1)))
 }
 
-fn at_separator(text: &[u8], separator: &[u8], most: usize, piece: &mut dyn FnMut(usize, usize)) {
+/// Takes a piece: where it begins in its string, and how long it is.
+type Take<'a> = &'a mut dyn FnMut(usize, usize);
+
+fn at_separator(text: &[u8], separator: &[u8], most: usize, piece: Take) {
     let (mut start, mut at, mut cuts) = (0, 0, 0);
     while cuts < most && at + separator.len() <= text.len() {
         match text[at..].starts_with(separator) {
@@ -59,7 +62,7 @@ fn at_separator(text: &[u8], separator: &[u8], most: usize, piece: &mut dyn FnMu
     piece(start, text.len() - start);
 }
 
-fn at_spaces(text: &[u8], most: usize, piece: &mut dyn FnMut(usize, usize)) {
+fn at_spaces(text: &[u8], most: usize, piece: Take) {
     let (mut at, mut cuts) = (0, 0);
     if most == 0 {
         return piece(0, text.len());
@@ -80,10 +83,7 @@ fn at_spaces(text: &[u8], most: usize, piece: &mut dyn FnMut(usize, usize)) {
 }
 
 /// What a closure finds in each string: it is asked twice, once to count.
-fn pieces(
-    x: &Strings,
-    find: &dyn Fn(&[u8], &mut dyn FnMut(usize, usize)),
-) -> Result<(Strings, Tensor)> {
+fn pieces(x: &Strings, find: &dyn Fn(&[u8], Take)) -> Result<(Strings, Tensor)> {
     look(&[x], &[], |strings, _| {
         let strings = &strings[0];
         let mut total = 0;

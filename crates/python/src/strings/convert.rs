@@ -20,9 +20,12 @@ const DEPTH: usize = 64;
 /// Numbers or strings, whichever it is.
 pub fn value(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Value> {
     if let Ok(tensor) = given.cast::<PyTensor>() {
-        return Ok(Value::Numbers(tensor.get().tensor.clone()));
+        let tensor = &tensor.get().tensor;
+        if want.wanted.is_none_or(|wanted| wanted == tensor.dtype()) {
+            return Ok(Value::Numbers(tensor.clone()));
+        }
     }
-    if first_is(given, false, DEPTH) {
+    if is_written(given) {
         return strings(given).map(Value::Strings);
     }
     // What is asked of arrays takes longer than to bring in those of numbers.
@@ -37,6 +40,11 @@ pub fn value(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Value> {
 /// Whether it is strings: text, bytes, a tensor or an array of them, or lists in which such a thing comes first.
 pub fn is_text(given: &Bound<'_, PyAny>) -> bool {
     first_is(given, true, DEPTH)
+}
+
+/// The same without a look at arrays.
+pub fn is_written(given: &Bound<'_, PyAny>) -> bool {
+    first_is(given, false, DEPTH)
 }
 
 fn first_is(given: &Bound<'_, PyAny>, arrays: bool, depth: usize) -> bool {

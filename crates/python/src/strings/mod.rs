@@ -9,7 +9,7 @@ mod convert;
 mod flat;
 pub mod text;
 
-pub use convert::{is_text, no_number, object, strings, value};
+pub use convert::{is_text, is_written, no_number, object, strings, value};
 pub use flat::{FlatValues, ValueKind, next};
 
 use pyo3::basic::CompareOp;
