@@ -33,7 +33,8 @@ macro_rules! text {
             #[pyfunction]
             #[allow(clippy::too_many_arguments, reason = "they are what the op takes")]
             fn $name(py: Python<'_>, $($arg: $T),*) -> PyResult<<$R as IntoObject>::Object> {
-                let made = run(py, MUCH, move || Ok((|| -> Result<$R> { $body })()));
+                let make = move || -> Result<$R> { $body };
+                let made = run(py, MUCH, move || Ok(make()));
                 Ok(undecided(py, made)??.out())
             }
         )*
