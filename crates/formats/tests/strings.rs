@@ -1,5 +1,7 @@
 //! Hashes with TensorFlow's values at every length that is hashed in another way, patterns that RE2 reads otherwise than `regex`, and what is refused.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 use tonnage::strings::Strings;
 use tonnage::{DType, tensor};
 use tonnage_formats::strings::*;
