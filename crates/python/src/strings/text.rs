@@ -112,8 +112,8 @@ text! {
         formats::unicode_encode(&x.0, &splits.0, &encoding, unicode(instead, None));
     strings_unicode_split(x: StringsArg, encoding: String, instead: Option<String>) -> (Strings, Tensor, Tensor) =
         formats::unicode_split(&x.0, &encoding, unicode(instead, None));
-    strings_unicode_transcode(x: StringsArg, from: String, to: String, instead: Option<String>, controls: Option<String>) -> Strings =
-        formats::unicode_transcode(&x.0, &from, &to, unicode(instead, controls));
+    strings_unicode_transcode(x: StringsArg, encoding: String, output: String, instead: Option<String>, controls: Option<String>) -> Strings =
+        formats::unicode_transcode(&x.0, &encoding, &output, unicode(instead, controls));
     strings_unicode_script(x: TensorArg) -> Tensor = formats::unicode_script(&x.0);
     strings_ngrams(x: StringsArg, splits: TensorArg, widths: Vec<usize>, separator: Vec<u8>, pads: [Vec<u8>; 2], padding: Option<usize>, keep_short: bool) -> (Strings, Tensor) =
         formats::ngrams(&x.0, &splits.0, &NGrams { widths, separator, pads, padding, keep_short });
