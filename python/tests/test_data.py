@@ -243,7 +243,7 @@ def test_cache_runs_the_function_once(tmp_path):
 def test_files_and_lines(tmp_path):
     for name in "ab":
         (tmp_path / f"{name}.txt").write_text(f"{name}1\n{name}2\n")
-    names = [str(n) for n in Dataset.list_files(str(tmp_path / "*.txt"), shuffle=False)]
+    names = [n.numpy().decode() for n in Dataset.list_files(str(tmp_path / "*.txt"), shuffle=False)]
     assert [n[-5:] for n in names] == ["a.txt", "b.txt"]
     lines = Dataset.list_files(str(tmp_path / "*.txt"), shuffle=False).interleave(tf.data.TextLineDataset, cycle_length=2)
     assert [line.numpy() for line in lines] == [b"a1", b"b1", b"a2", b"b2"]

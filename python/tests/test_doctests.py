@@ -11,7 +11,7 @@ import tonnage as tf
 MODULES = ["tonnage", "tonnage._array", "tonnage._control", "tonnage._function", "tonnage._gradient", "tonnage._index",
            "tonnage._print", "tonnage._tensor_array", "tonnage._variable", "tonnage.autograph",
            "tonnage.compat._graph", "tonnage.debugging", "tonnage.experimental", "tonnage.linalg", "tonnage.math",
-           "tonnage.memory", "tonnage.module", "tonnage.nn", "tonnage.profiler", "tonnage.random", "tonnage.signal"]
+           "tonnage.memory", "tonnage.module", "tonnage.nn", "tonnage.profiler", "tonnage.random", "tonnage.signal", "tonnage.strings", "tonnage._ragged", "tonnage.io"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -20,7 +20,7 @@ def test_data_take_tensorflows_dtypes(value, dtype, shape):
 
 
 @pytest.mark.parametrize("bad, error", [
-    ([[1], [1, 2]], ValueError), ([1, [2]], ValueError), (None, ValueError), ("text", ValueError),
+    ([[1], [1, 2]], ValueError), ([1, [2]], ValueError), (None, ValueError), ({"text": 1}, ValueError),
     (object(), ValueError), ([1, "a"], ValueError), ({"a": 1}, ValueError), ([True, 1], ValueError),
 ])
 def test_what_is_no_tensor_is_refused(bad, error):

@@ -26,6 +26,7 @@ _t.set_sugar(_shape)
 from . import _notices  # noqa: E402, F401
 from ._shape import Dimension, IndexedSlices, StandIn, TensorShape, TensorSpec, TypeSpec  # noqa: E402, F401
 from ._tensor import Tensor  # noqa: E402, F401
+from . import _strings  # noqa: E402, F401
 from ._complex import complex  # noqa: E402, F401
 from ._array import *  # noqa: E402, F401, F403
 from ._array import range, slice  # noqa: E402, F401
@@ -71,6 +72,7 @@ uint32 = _t.dtype("uint32")
 uint16 = _t.dtype("uint16")
 uint8 = _t.dtype("uint8")
 bool = _t.dtype("bool")  # noqa: A001
+string = _t.dtype("string")
 newaxis = None
 __version__ = "0.1.0"
 
@@ -97,7 +99,7 @@ class dtypes:
 
 
 for _name in ("float64 double float32 float16 half bfloat16 int64 int32 int16 int8 uint64 uint32 uint16 uint8 "
-              "bool").split():
+              "bool string").split():
     setattr(dtypes, _name, globals()[_name])
 
 
@@ -139,12 +141,12 @@ def install():
 _LAZY = {
     "distribute": ".distribute", "io": ".io", "sparse": ".sparse", "sets": ".sets", "lookup": ".lookup", "image": ".image", "raw_ops": ".raw_ops", "compat": ".compat", "keras": ".keras", "autograph": ".autograph", "data": ".data", "train": ".train",
     "onnx": ".onnx", "profiler": ".profiler", "experimental": ".experimental", "test": ".test",
-    "initializers": ".keras.initializers", "losses": ".keras.losses", "metrics": ".keras.metrics",
+    "strings": ".strings", "initializers": ".keras.initializers", "losses": ".keras.losses", "metrics": ".keras.metrics",
     "optimizers": ".keras.optimizers",
 }
 _FROM = {
     "VariableAggregation": "._composite", "VariableSynchronization": "._composite", "SparseTensor": ".sparse",
-    "SparseTensorSpec": ".sparse", "RaggedTensor": "._composite", "RaggedTensorSpec": "._composite",
+    "SparseTensorSpec": ".sparse", "RaggedTensor": "._ragged", "RaggedTensorSpec": "._ragged",
 }
 _FROM_KERAS = {
     "zeros_initializer": "Zeros", "ones_initializer": "Ones", "constant_initializer": "Constant",

@@ -5,8 +5,8 @@ from tonnage import (
     _nest as _nest, autograph as autograph, bitwise as bitwise, compat as compat, config as config, data as data,
     debugging as debugging, distribute as distribute, errors as errors, experimental as experimental, image as image, io as io,
     keras as keras, linalg as linalg, lookup as lookup, math as math, memory as memory, nn as nn, onnx as onnx,
-    profiler as profiler, random as random, raw_ops as raw_ops, sets as sets, signal as signal, sparse as sparse, test as test,
-    train as train
+    profiler as profiler, random as random, raw_ops as raw_ops, sets as sets, signal as signal, sparse as sparse,
+    strings as strings, test as test, train as train
 )
 from tonnage._array import (
     bitcast as bitcast, broadcast_dynamic_shape as broadcast_dynamic_shape, broadcast_static_shape as broadcast_static_shape,
@@ -19,10 +19,7 @@ from tonnage._array import (
     zeros_like as zeros_like
 )
 from tonnage._complex import complex as complex
-from tonnage._composite import (
-    RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec, VariableAggregation as VariableAggregation,
-    VariableSynchronization as VariableSynchronization
-)
+from tonnage._composite import VariableAggregation as VariableAggregation, VariableSynchronization as VariableSynchronization
 from tonnage._control import (
     case as case, cond as cond, foldl as foldl, foldr as foldr, map_fn as map_fn, scan as scan, switch_case as switch_case,
     vectorized_map as vectorized_map, while_loop as while_loop
@@ -42,6 +39,7 @@ from tonnage._index import (
     unique_with_counts as unique_with_counts, where as where
 )
 from tonnage._print import print as print
+from tonnage._ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
 from tonnage._shape import (
     Dimension as Dimension, IndexedSlices as IndexedSlices, StandIn as StandIn, TensorShape as TensorShape,
     TensorSpec as TensorSpec, TypeSpec as TypeSpec
@@ -104,6 +102,7 @@ class dtypes:
     int8: DType
     @staticmethod
     def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor: ...
+    string: DType
     uint16: DType
     uint32: DType
     uint64: DType
@@ -124,6 +123,7 @@ int64: DType
 int8: DType
 def is_tensor(x: object) -> builtins.bool: ...
 newaxis: None
+string: DType
 uint16: DType
 uint32: DType
 uint64: DType

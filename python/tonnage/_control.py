@@ -240,7 +240,27 @@ def map_fn(fn, elems, dtype=None, parallel_iterations=None, back_prop=True, swap
     if any(_is_sparse(leaf) for leaf in _nest.flatten(elems)):
         return _stopped(_map_sparse(run, elems), back_prop)
     elems = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
-    return _stopped(_t.map_rows(run, elems, bool(swap_memory)), back_prop)
+    return _stopped(_map_rows(run, elems, bool(swap_memory)), back_prop)
+
+
+def _map_rows(run, elems, spill=False):
+    if not _have_strings(elems):
+        return _t.map_rows(run, elems, spill)
+    made = [run(row) for row in _rows_of(elems)]
+    return _nest.map_structure(lambda *leaves: _t.stack(list(leaves), 0), *made)
+
+
+def _have_strings(values):
+    return any(getattr(leaf, "dtype", None) == "string" for leaf in _nest.flatten(values))
+
+
+def _rows_of(elems, reverse=False):
+    """Rows with strings among them: a loop of Python over how many there are, since each iteration has strings of other lengths."""
+    if _t.is_symbolic():
+        raise DataDecideError("how many bytes strings have")
+    count = len(_nest.flatten(elems)[0])
+    places = builtins.range(count)
+    return [_nest.map_structure(lambda e, i=i: e[i], elems) for i in (reversed(places) if reverse else places)]
 
 
 def _is_sparse(value):
@@ -281,7 +301,7 @@ def vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True):
         from ._notices import no_effect
 
         no_effect("tf.vectorized_map", fallback_to_while_loop=True)
-    return _t.map_rows(fn, elems)
+    return _map_rows(fn, _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems))
 
 
 def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, swap_memory=False, infer_shape=True,
@@ -295,24 +315,39 @@ def scan(fn, elems, initializer=None, parallel_iterations=10, back_prop=True, sw
     return _stopped(_scan(fn, elems, initializer, bool(reverse), bool(swap_memory)), back_prop)
 
 
-def _scan(fn, elems, initializer, reverse, spill):
+def _states(fn, elems, initializer, reverse):
+    """All states of a fold over rows with strings among them, or of states that are strings."""
+    rows = _rows_of(elems, reverse)
+    state, states = (rows.pop(0) if initializer is None else initializer), []
     if initializer is None:
-        first = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
+        states.append(state)
+    for row in rows:
+        state = _like(fn(state, row), state)
+        states.append(state)
+    return state, states[::-1] if reverse else states
+
+
+def _scan(fn, elems, initializer, reverse, spill):
+    elems = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
+    if initializer is not None:
+        initializer = _nest.map_structure(lambda v: _t.to_tensor(v, None, None), initializer)
+    if _have_strings([elems, initializer]):
+        return _nest.map_structure(lambda *leaves: _t.stack(list(leaves), 0), *_states(fn, elems, initializer, reverse)[1])
+    if initializer is None:
         at = -1 if reverse else 0
-        start = _nest.map_structure(lambda e: e[at], first)
-        rest = _nest.map_structure(lambda e: e[:-1] if reverse else e[1:], first)
+        start = _nest.map_structure(lambda e: e[at], elems)
+        rest = _nest.map_structure(lambda e: e[:-1] if reverse else e[1:], elems)
         _, rows = _t.scan(lambda s, row: _twice(fn(s, row)), start, rest, reverse, spill)
         ends = _nest.map_structure(lambda s: _t.expand_dims(s, 0), start)
         join = (lambda a, b: _t.concat([b, a], 0)) if reverse else (lambda a, b: _t.concat([a, b], 0))
         return _nest.map_structure(join, ends, rows)
-    start = _nest.map_structure(lambda v: _t.to_tensor(v, None, None), initializer)
 
     def step(state, row):
         made = fn(state, row)
         made = _nest.map_structure(lambda m, s: _like(m, s), made, state) if _nest.is_nested(state) else _like(made, state)
         return _twice(made)
 
-    return _t.scan(step, start, elems, reverse, spill)[1]
+    return _t.scan(step, initializer, elems, reverse, spill)[1]
 
 
 def _twice(value):
@@ -321,12 +356,15 @@ def _twice(value):
 
 def _fold(fn, elems, initializer, reverse, spill):
     elems = _nest.map_structure(lambda e: _t.to_tensor(e, None, None), elems)
+    if initializer is not None:
+        initializer = _nest.map_structure(lambda v: _t.to_tensor(v, None, None), initializer)
+    if _have_strings([elems, initializer]):
+        return _states(fn, elems, initializer, reverse)[0]
     if initializer is None:
         at = -1 if reverse else 0
         initializer = _nest.map_structure(lambda e: e[at], elems)
         elems = _nest.map_structure(lambda e: e[:-1] if reverse else e[1:], elems)
-    start = _nest.map_structure(lambda v: _t.to_tensor(v, None, None), initializer)
-    return _t.scan(lambda state, row: (_like(fn(state, row), state), []), start, elems, reverse,
+    return _t.scan(lambda state, row: (_like(fn(state, row), state), []), initializer, elems, reverse,
                    spill)[0]
 
 

@@ -30,6 +30,8 @@ def scatter_nd(indices, updates, shape, name=None):
     updates = _t.to_tensor(updates, None, None)
     if updates.dtype.is_bool:  # one that is true is enough
         return cast(scatter_nd(indices, cast(updates, "int32"), shape), "bool")
+    if updates.dtype == "string":
+        return _t.scatter_nd_update(_t.fill(shape, "", updates.dtype), indices, updates)
     return _t.scatter_nd_add(_t.fill(shape, 0, updates.dtype), indices, updates)
 
 

@@ -8,7 +8,7 @@ import types
 # The two packages are also those whose modules users name.
 _NOT_HERE = {
     "tonnage": {"audio", "autodiff", "estimator", "feature_column", "graph_util", "lite", "mlir",
-                "quantization", "queue", "ragged", "saved_model", "strings", "summary", "sysconfig",
+                "quantization", "queue", "ragged", "saved_model", "summary", "sysconfig",
                 "tpu", "types", "xla"},
     "tonnage.keras": {"applications", "datasets", "dtype_policies", "export", "ops", "preprocessing", "quantizers", "random", "tree",
                       "visualization", "wrappers"},

@@ -61,12 +61,12 @@ def summary(tensor, edge):
 
     def shown(tensor, depth):
         if tensor.ndim == 0:
-            return _number(tensor.item())
+            return _element(tensor.item(), tensor.dtype)
         length = tensor.lengths[0]
         short = edge < 0 or length <= 2 * edge
         places = range(length) if short else [*range(edge), *range(length - edge, length)]
         if tensor.ndim == 1:
-            parts = [_number(v) for v in (tensor.numpy() if short else [tensor[i].item() for i in places])]
+            parts = [_element(v, tensor.dtype) for v in (tensor.numpy() if short else [tensor[i].item() for i in places])]
         else:
             parts = [shown(tensor[i], depth + 1) for i in places]
         if not short:
@@ -77,7 +77,30 @@ def summary(tensor, edge):
     return shown(tensor, 0)
 
 
-def _number(value):
-    if type(value).__name__ in ("bool", "bool_"):
+def _element(value, dtype):
+    if dtype == "string":
+        return _quoted(value)
+    if dtype.is_bool:
         return str(int(value))
-    return (f"{value:.9g}" if isinstance(value, float) else str(value)).removesuffix(".0")
+    if not dtype.is_floating:
+        return str(value)
+    # As few digits as say the number, of two choices that TensorFlow has.
+    few, many, read = (15, 17, float) if dtype.name == "float64" else (6, 9, _as_float32)
+    value = float(value)
+    text = f"{value:.{few}g}"
+    return text if read(text) == value or value != value else f"{value:.{many}g}"
+
+
+def _as_float32(text):
+    import numpy as np
+
+    return float(np.float32(text))
+
+
+_ESCAPES = {ord(k): v for k, v in {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "'": "\\'", "\\": "\\\\"}.items()}
+_ESCAPES |= {code: f"\\{code:03o}" for code in [*range(32), 127] if code not in _ESCAPES}
+
+
+def _quoted(text):
+    """A string in quotes; bytes that are no text stay what they are."""
+    return '"' + text.decode("utf-8", "surrogateescape").translate(_ESCAPES) + '"'

@@ -27,6 +27,8 @@ class Nested(Protocol[_T_co]):
 Leaf: TypeAlias = Tensor | Variable | IndexedSlices | SupportsArray | bool | int | float
 # What a tensor is made of wherever one is expected.
 TensorLike: TypeAlias = Leaf | Nested[Leaf]
+# What a tensor of strings is made of, or one of numbers.
+TextLike: TypeAlias = Leaf | str | bytes | Nested[Leaf | str | bytes]
 # A length of a shape: an int, or None where it is open. Programs compute with lengths, so that None is not spelled out.
 Length: TypeAlias = Any
 ShapeLike: TypeAlias = (

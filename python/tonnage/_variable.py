@@ -41,6 +41,8 @@ class Variable(_t.Variable):
                       validate_shape=not validate_shape)
         if callable(initial_value) and not isinstance(initial_value, (_t.Tensor, _t.Variable)):
             initial_value = initial_value()
+        if dtype == "string" or getattr(initial_value, "dtype", None) == "string" or isinstance(initial_value, (str, bytes)):
+            raise NotImplementedError("tf.Variable: variables hold numbers, whose bytes are known beforehand; keep strings in a tensor")
         name = scoped(name or "Variable")
         graph = deferred_graph()
         if graph is not None:

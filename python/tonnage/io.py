@@ -1,8 +1,10 @@
-"""``tf.io``: files by the names that TensorFlow has for them. They are the system's."""
+"""``tf.io``: files by the names that TensorFlow has for them, which are the system's; and bytes as numbers and as text."""
 
 import glob as _glob
 import os as _os
 import shutil as _shutil
+
+from . import _tonnage as _t
 
 
 class gfile:
@@ -70,6 +72,29 @@ class gfile:
         """Gives a file another name."""
         _free(dst, overwrite)
         _os.replace(src, dst)
+
+
+def encode_base64(input, pad=False, name=None):
+    """Strings in base 64, of characters that addresses of the web may have; filled up with ``=`` if ``pad`` is said.
+
+    >>> tf.io.encode_base64("hello").numpy()
+    b'aGVsbG8'
+    """
+    return _t.strings_encode_base64(input, bool(pad))
+
+
+def decode_base64(input, name=None):
+    """What strings in base 64 stand for."""
+    return _t.strings_decode_base64(input)
+
+
+def decode_raw(input_bytes, out_type, little_endian=True, fixed_length=None, name=None):
+    """The bytes of strings as numbers. Strings of different lengths are filled up, or cut, to ``fixed_length`` bytes.
+
+    >>> tf.io.decode_raw(["ab"], tf.uint8).numpy().tolist()
+    [[97, 98]]
+    """
+    return _t.strings_decode_raw(_t.to_tensor(input_bytes, "string", None), out_type, bool(little_endian), fixed_length)
 
 
 def _free(path, overwrite):

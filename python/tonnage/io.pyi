@@ -1,8 +1,12 @@
 """Written by python/tools/stubs.py; change that, or the package, not this."""
 
-from tonnage._typing import Path
+from tonnage._tonnage import Tensor
+from tonnage._typing import DTypeLike, Path, TextLike
 from typing import Any
 
+def decode_base64(input: TextLike, name: str | None = None) -> Tensor: ...
+def decode_raw(input_bytes: TextLike, out_type: DTypeLike, little_endian: bool = True, fixed_length: Any = None, name: str | None = None) -> Tensor: ...
+def encode_base64(input: TextLike, pad: bool = False, name: str | None = None) -> Tensor: ...
 class gfile:
     @staticmethod
     def GFile(name: str | None, mode: str = 'r') -> Any: ...

@@ -46,6 +46,8 @@ def tensordot(a, b, axes, name=None):
     """Sums of products along some axes of both."""
     a, b = _t.to_tensor(a, None, None), _t.to_tensor(b, None, getattr(a, "dtype", None))
     if isinstance(axes, int):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot: {axes} axes of tensors of shapes {a.shape} and {b.shape}")
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
         left, right = axes

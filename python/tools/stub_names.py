@@ -12,7 +12,7 @@ HOMES = {name: module for module, names in {
     "tonnage._shape": "IndexedSlices TensorShape TensorSpec",
     "tonnage._tensor": "Ref",
     "tonnage._tonnage": "DType Plan Tensor Timeline",
-    "tonnage._typing": "Axes Bytes DTypeLike Ints Length Named Path ShapeLike TensorLike",
+    "tonnage._typing": "Axes Bytes DTypeLike Ints Length Named Path ShapeLike TensorLike TextLike",
     "tonnage._variable": "Variable",
     "tonnage.compat._graph": "Graph Initializer Operation Session",
     "tonnage.data.dataset": "Dataset",

@@ -148,6 +148,17 @@ KERAS = {
 
 # Parameters of one function, where the name alone says too little or something else.
 EXACT = {
+    **{f"strings.{name}.input": "TextLike" for name in (
+        "as_string bytes_split length lower regex_full_match regex_replace split strip substr to_hash_bucket to_hash_bucket_fast "
+        "to_hash_bucket_strong to_number unicode_decode unicode_decode_with_offsets unicode_split unicode_split_with_offsets "
+        "unicode_transcode upper").split()},
+    "strings.ngrams.data": "TextLike",
+    "strings.to_hash_bucket_strong.key": "Sequence[int]",
+    "_array.constant.value": "TextLike",
+    "_array.convert_to_tensor.value": "TextLike",
+    "io.encode_base64.input": "TextLike",
+    "io.decode_base64.input": "TextLike",
+    "io.decode_raw.input_bytes": "TextLike",
     "distribute.Strategy.reduce.axis": "Axes | None",
     "distribute.Strategy.shard.step": "Callable[..., Any]",
     "distribute.Strategy.shard.sharding": "str | None",

@@ -175,6 +175,22 @@ impl Layout {
         (self.offset as isize + step) as usize
     }
 
+    /// Where the element of that number in logical order lies.
+    ///
+    /// ```
+    /// # use tonnage_core::layout::Layout;
+    /// let transposed = Layout::contiguous(&[2, 3][..]).transpose(&[1, 0]);
+    /// assert_eq!((0..6).map(|i| transposed.nth(i)).collect::<Vec<_>>(), [0, 3, 1, 4, 2, 5]);
+    /// ```
+    pub fn nth(&self, number: usize) -> usize {
+        let (mut rest, mut place) = (number, self.offset as isize);
+        for (size, stride) in self.sizes.iter().zip(&self.strides).rev() {
+            place += (rest % size) as isize * stride;
+            rest /= size;
+        }
+        place as usize
+    }
+
     /// Positions from the first element to behind the last one, in the order of memory.
     ///
     /// ```

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use tonnage::strings::{Strings, Value};
 use tonnage::{Axes, DType, Dim, Scalar, Shape, Tensor};
 
 use crate::convert::{self, Want};
-use crate::dtype;
+use crate::dtype::{self, ElementType};
+use crate::strings;
 use crate::tensor::PyTensor;
 
 /// How many elements an argument has, for the question whether the interpreter's lock is worth giving up.
@@ -31,6 +33,8 @@ no_work!(
     AxesArg,
     ShapeArg,
     Dt,
+    Element,
+    FillArg,
     ScalarArg,
     Vec<i64>,
     Vec<usize>
@@ -50,6 +54,38 @@ impl FromPyObject<'_, '_> for TensorArg {
     type Error = PyErr;
     fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<TensorArg> {
         convert::tensor(&given, Want::default()).map(TensorArg)
+    }
+}
+
+/// An argument that is numbers or strings, or becomes that.
+pub struct ValueArg(pub Value);
+
+impl Work for ValueArg {
+    fn work(&self) -> usize {
+        self.0.shape().count().unwrap_or(0)
+    }
+}
+
+impl FromPyObject<'_, '_> for ValueArg {
+    type Error = PyErr;
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<ValueArg> {
+        strings::value(&given, Want::default()).map(ValueArg)
+    }
+}
+
+/// An argument that is strings, or becomes that.
+pub struct StringsArg(pub Strings);
+
+impl Work for StringsArg {
+    fn work(&self) -> usize {
+        self.0.shape().count().unwrap_or(0)
+    }
+}
+
+impl FromPyObject<'_, '_> for StringsArg {
+    type Error = PyErr;
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<StringsArg> {
+        strings::strings(&given).map(StringsArg)
     }
 }
 
@@ -90,15 +126,42 @@ impl Work for Several {
 impl FromPyObject<'_, '_> for Several {
     type Error = PyErr;
     fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Several> {
-        let items: Vec<Bound<'_, PyAny>> = given.try_iter()?.collect::<PyResult<_>>()?;
+        Several::of(&given.try_iter()?.collect::<PyResult<Vec<_>>>()?)
+    }
+}
+
+impl Several {
+    fn of(items: &[Bound<'_, PyAny>]) -> PyResult<Several> {
         let mut hint = None;
-        for item in &items {
+        for item in items {
             if let Ok(tensor) = item.cast::<PyTensor>() {
                 hint = hint.or(Some(tensor.get().tensor.dtype()));
             }
         }
         let want = Want { wanted: None, hint };
         items.iter().map(|item| convert::tensor(item, want)).collect::<PyResult<_>>().map(Several)
+    }
+}
+
+/// Several of numbers of one dtype, or of strings.
+pub struct SeveralValues(pub Vec<Value>);
+
+impl Work for SeveralValues {
+    fn work(&self) -> usize {
+        self.0.iter().map(|value| value.shape().count().unwrap_or(0)).sum()
+    }
+}
+
+impl FromPyObject<'_, '_> for SeveralValues {
+    type Error = PyErr;
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<SeveralValues> {
+        let items: Vec<Bound<'_, PyAny>> = given.try_iter()?.collect::<PyResult<_>>()?;
+        let is_text = items.iter().any(strings::is_text);
+        let several = match is_text {
+            true => items.iter().map(|item| strings::value(item, Want::default())).collect(),
+            false => Several::of(&items).map(|all| all.0.into_iter().map(Value::Numbers).collect()),
+        };
+        several.map(SeveralValues)
     }
 }
 
@@ -229,7 +292,7 @@ impl ShapeArg {
     }
 
     /// As a shape for that many elements; one length may be found out.
-    pub fn of(self, tensor: &Tensor) -> PyResult<Shape> {
+    pub fn of(self, from: &Shape) -> PyResult<Shape> {
         let unknown = self.0.iter().filter(|d| d.is_none()).count();
         if unknown > 1 {
             return Err(PyValueError::new_err("only one length may be -1"));
@@ -237,7 +300,7 @@ impl ShapeArg {
         let rest = self.0.iter().flatten().fold(Dim::Known(1), |n, dim| n.times(dim));
         let found = match unknown == 1 && rest.is(0) {
             true => Dim::Known(0),
-            false => tensor.shape().elements().divided_by(&rest),
+            false => from.elements().divided_by(&rest),
         };
         Ok(self.0.into_iter().map(|dim| dim.unwrap_or_else(|| found.clone())).collect())
     }
@@ -268,6 +331,17 @@ impl FromPyObject<'_, '_> for Dt {
     }
 }
 
+/// A dtype, of strings too.
+#[derive(Clone, Copy)]
+pub struct Element(pub ElementType);
+
+impl FromPyObject<'_, '_> for Element {
+    type Error = PyErr;
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<Element> {
+        dtype::element(&given).map(Element)
+    }
+}
+
 /// A number, or a tensor of one element that has its value.
 #[derive(Clone, Copy)]
 pub struct ScalarArg(pub Scalar);
@@ -280,6 +354,24 @@ impl FromPyObject<'_, '_> for ScalarArg {
         }
         let tensor = convert::tensor(&given, Want::default())?;
         scalar_of(given.py(), &known(given.py(), &tensor, "a number")?).map(ScalarArg)
+    }
+}
+
+/// What fills: a number or a string.
+pub enum FillArg {
+    /// A number.
+    Number(ScalarArg),
+    /// A string.
+    String(Strings),
+}
+
+impl FromPyObject<'_, '_> for FillArg {
+    type Error = PyErr;
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<FillArg> {
+        match strings::is_text(&given) {
+            true => strings::strings(&given).map(FillArg::String),
+            false => ScalarArg::extract(given).map(FillArg::Number),
+        }
     }
 }
 

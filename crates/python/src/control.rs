@@ -1,13 +1,39 @@
 //! Branches and loops whose bodies are Python callables, and gradients that Python callables say.
 
-use pyo3::prelude::*;
-use tonnage::{Loop, Result, Tensor, bind};
+use std::cell::Cell;
 
-use crate::args::TensorArg;
+use pyo3::prelude::*;
+use tonnage::{ErrorKind, Loop, Result, Tensor, bind};
+
+use crate::args::{TensorArg, ValueArg};
 use crate::convert::{self, Want};
-use crate::errors::carry;
+use crate::errors::{carry, data_decide, raise};
 use crate::nest::{LeafPolicy, Nest};
 use crate::run::run_attached;
+use crate::strings::{FlatValues, PyValue};
+
+/// Whether what branches and bodies return has strings in it.
+#[derive(Default)]
+struct StringsSeen(Cell<bool>);
+
+impl StringsSeen {
+    /// Calls a callable, and looks at what it returns.
+    fn call(&self, f: &Bound<'_, PyAny>, given: &[&Nest]) -> Result<Nest> {
+        let made = call(f, given)?;
+        self.0.set(self.0.get() || made.has_strings());
+        Ok(made)
+    }
+
+    /// What came of it: only the data say whether strings of several branches, or of one iteration and the next, have as many bytes.
+    fn settled<R>(&self, py: Python<'_>, made: PyResult<Result<R>>) -> PyResult<R> {
+        made?.map_err(|error| match error.kind() {
+            ErrorKind::BadArgument { .. } if self.0.get() => {
+                data_decide(py, "how many bytes strings have")
+            }
+            _ => raise(py, error),
+        })
+    }
+}
 
 /// Calls a callable with values that are spread as its arguments; what it returns is a tree of tensors.
 fn call(f: &Bound<'_, PyAny>, given: &[&Nest]) -> Result<Nest> {
@@ -59,14 +85,15 @@ pub fn while_loop(
     spill: bool,
 ) -> PyResult<Py<PyAny>> {
     let start = Nest::of(start, LeafPolicy::Tensors)?;
+    let seen = StringsSeen::default();
     let made = run_attached(py, || {
-        options(most, checkpoints, false, spill).while_loop(
+        Ok(options(most, checkpoints, false, spill).while_loop(
             start,
             |state| call_for_one(condition, &state),
-            |state| call(body, &[&state]),
-        )
-    })?;
-    Ok(made.object(py)?.unbind())
+            |state| seen.call(body, &[&state]),
+        ))
+    });
+    Ok(seen.settled(py, made)?.object(py)?.unbind())
 }
 
 /// Runs a body for every row with a state that it hands on; it returns the state and a row of the result.
@@ -118,9 +145,11 @@ pub fn cond(
     yes: &Bound<'_, PyAny>,
     no: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyAny>> {
-    let made =
-        run_attached(py, || tonnage::cond(&condition.0, || call(yes, &[]), || call(no, &[])))?;
-    Ok(made.object(py)?.unbind())
+    let seen = StringsSeen::default();
+    let made = run_attached(py, || {
+        Ok(tonnage::cond(&condition.0, || seen.call(yes, &[]), || seen.call(no, &[])))
+    });
+    Ok(seen.settled(py, made)?.object(py)?.unbind())
 }
 
 /// One of several results, as an integer scalar says; the last one where there is none of that number.
@@ -130,10 +159,11 @@ pub fn switch(
     index: TensorArg,
     branches: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<Py<PyAny>> {
-    let closures: Vec<_> = branches.iter().map(|f| move || call(f, &[])).collect();
+    let seen = &StringsSeen::default();
+    let closures: Vec<_> = branches.iter().map(|f| move || seen.call(f, &[])).collect();
     let all: Vec<&dyn Fn() -> Result<Nest>> = closures.iter().map(|f| f as _).collect();
-    let made = run_attached(py, || tonnage::switch(&index.0, &all))?;
-    Ok(made.object(py)?.unbind())
+    let made = run_attached(py, || Ok(tonnage::switch(&index.0, &all)));
+    Ok(seen.settled(py, made)?.object(py)?.unbind())
 }
 
 /// A callable that returns its result and a callable for the gradient. `spread` makes the arguments of one of the
@@ -178,10 +208,11 @@ pub fn checkpoint(
 pub fn host_callback(
     py: Python<'_>,
     f: Py<PyAny>,
-    inputs: Vec<TensorArg>,
+    inputs: Vec<ValueArg>,
     results: Vec<(crate::args::Dt, Vec<usize>)>,
 ) -> PyResult<Vec<crate::tensor::PyTensor>> {
-    let inputs: Vec<&Tensor> = inputs.iter().map(|i| &i.0).collect();
+    let FlatValues { tensors, kinds } = FlatValues::of(inputs.into_iter().map(|input| input.0));
+    let inputs: Vec<&Tensor> = tensors.iter().collect();
     let types: Vec<tonnage::TensorType> =
         results.iter().map(|(d, s)| tonnage::TensorType::new(d.0, &s[..])).collect();
     let made = run_attached(py, || {
@@ -189,8 +220,9 @@ pub fn host_callback(
             let tensors = lent.iter().map(|l| l.tensor()).collect::<Result<Vec<_>>>()?;
             Python::attach(|py| {
                 let go = || -> PyResult<Vec<Tensor>> {
-                    let args = tensors.into_iter().map(crate::tensor::PyTensor::from);
-                    let args = args.map(|t| Bound::new(py, t)).collect::<PyResult<Vec<_>>>()?;
+                    let args = FlatValues { tensors, kinds: kinds.clone() }.values();
+                    let args = args.map_err(|e| crate::errors::raise(py, e))?;
+                    let args: Vec<PyValue> = args.into_iter().map(PyValue::from).collect();
                     let made = f.bind(py).call1((args,))?;
                     made.try_iter()?.map(|t| convert::tensor(&t?, Want::default())).collect()
                 };

@@ -51,6 +51,12 @@ pub fn tensor(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Tensor> {
 fn unconvertible(given: &Bound<'_, PyAny>) -> PyErr {
     let shown = given.repr().map(|r| r.to_string()).unwrap_or_default();
     let shown: String = shown.chars().take(80).collect();
+    if crate::strings::is_text(given) {
+        let text = format!(
+            "strings where numbers are needed: {shown}; tf.strings.to_number reads numbers that strings say"
+        );
+        return crate::errors::of_class(given.py(), "InvalidArgumentError", text);
+    }
     if given.is_none() {
         return PyValueError::new_err("Attempt to convert a value (None) to a Tensor.");
     }
@@ -68,6 +74,9 @@ pub fn maybe(given: &Bound<'_, PyAny>, want: Want) -> PyResult<Option<Tensor>> {
     }
     if let Ok(variable) = given.cast::<PyVariable>() {
         return checked(variable.get().read(py)?, want).map(Some);
+    }
+    if given.is_instance_of::<crate::strings::PyStrings>() {
+        return Err(unconvertible(given));
     }
     if let Some(number) = dtype::number(given) {
         // NumPy's float64 is a Python float with a dtype of its own.

@@ -75,15 +75,16 @@ pub fn copied_to(py: Python<'_>, x: &Bound<'_, PyTensor>, name: &str) -> PyResul
     run(py, MUCH, || tensor.to(name)).map(PyTensor::from)
 }
 
-/// The tensor on the device of the scope that the thread is in: itself where there is none, or where it lies there.
+/// The tensor on the device of the scope that the thread is in: itself where there is none, or where it lies there. Strings stay in host memory.
 #[pyfunction]
-pub fn to_scope<'py>(py: Python<'py>, x: Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-    let tensor = &x.get().tensor;
+pub fn to_scope<'py>(py: Python<'py>, x: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let Ok(numbers) = x.cast::<PyTensor>() else { return Ok(x) };
+    let tensor = &numbers.get().tensor;
     if scope_of(tensor).is_none() {
         return Ok(x);
     }
     let moved = run(py, MUCH, || in_scope(bind::array(tensor, "to")?.clone()).map(bind::tensor))?;
-    Bound::new(py, PyTensor::from(moved))
+    Ok(Bound::new(py, PyTensor::from(moved))?.into_any())
 }
 
 /// The same values in bytes of their own; on the device of the scope that the thread is in.

@@ -7,11 +7,52 @@ use pyo3::types::{PyString, PyType};
 use tonnage::{DType, Scalar};
 use tonnage_core::dtype::Class;
 
-/// A dtype: `tf.float32` and the others.
+/// What elements are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ElementType {
+    /// Numbers or truth values of a dtype.
+    Number(DType),
+    /// Strings of bytes.
+    String,
+}
+
+/// A dtype: `tf.float32`, `tf.string` and the others.
 #[pyclass(frozen, name = "DType", module = "tonnage")]
-pub struct PyDType(pub DType);
+pub struct PyDType(pub ElementType);
 
 static ALL: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
+static STRING: PyOnceLock<Py<PyDType>> = PyOnceLock::new();
+
+impl ElementType {
+    /// TensorFlow's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            ElementType::Number(dtype) => name(dtype),
+            ElementType::String => "string",
+        }
+    }
+
+    /// The dtype of numbers; strings are none.
+    pub fn number(self) -> PyResult<DType> {
+        match self {
+            ElementType::Number(dtype) => Ok(dtype),
+            ElementType::String => Err(PyTypeError::new_err(
+                "tf.string where a dtype of numbers is needed; tf.strings.as_string and tf.strings.to_number lead from one to the other",
+            )),
+        }
+    }
+
+    /// The one object for it.
+    pub fn object(self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        match self {
+            ElementType::Number(dtype) => object(py, dtype),
+            ElementType::String => {
+                let made = STRING.get_or_try_init(py, || Py::new(py, PyDType(self)))?;
+                Ok(made.clone_ref(py))
+            }
+        }
+    }
+}
 
 /// TensorFlow's name, which is NumPy's too.
 pub fn name(dtype: DType) -> &'static str {
@@ -47,14 +88,20 @@ pub fn from_name(text: &str) -> Option<DType> {
 /// The one object for a dtype.
 pub fn object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     let all = ALL.get_or_try_init(py, || {
-        DType::ALL.into_iter().map(|d| Py::new(py, PyDType(d))).collect::<PyResult<Vec<_>>>()
+        let make = |d| Py::new(py, PyDType(ElementType::Number(d)));
+        DType::ALL.into_iter().map(make).collect::<PyResult<Vec<_>>>()
     })?;
     let at = DType::ALL.iter().position(|d| *d == dtype).unwrap_or(0);
     Ok(all[at].clone_ref(py))
 }
 
-/// A dtype as users write it: `tf.float32`, `"float32"`, `np.float32`, `float`.
+/// A dtype of numbers as users write it: `tf.float32`, `"float32"`, `np.float32`, `float`.
 pub fn of(given: &Bound<'_, PyAny>) -> PyResult<DType> {
+    element(given)?.number()
+}
+
+/// A dtype as users write it, of strings too: `tf.string`, `"string"`, `np.str_`.
+pub fn element(given: &Bound<'_, PyAny>) -> PyResult<ElementType> {
     if let Ok(dtype) = given.cast::<PyDType>() {
         return Ok(dtype.get().0);
     }
@@ -69,15 +116,33 @@ pub fn of(given: &Bound<'_, PyAny>) -> PyResult<DType> {
     } else {
         None
     };
-    text.as_deref().and_then(from_name).ok_or_else(|| {
+    let is_written = given.is_instance_of::<PyString>();
+    if let Some(text) = &text
+        && names_strings(text, is_written)
+    {
+        return Ok(ElementType::String);
+    }
+    text.as_deref().and_then(from_name).map(ElementType::Number).ok_or_else(|| {
         let shown = given.repr().map(|r| r.to_string()).unwrap_or_default();
-        let all: Vec<&str> = DType::ALL.into_iter().map(name).collect();
+        let all: Vec<&str> = DType::ALL.into_iter().map(name).chain(["string"]).collect();
         let text = format!("Cannot convert {shown} to a dtype; use one of {}", all.join(", "));
         PyTypeError::new_err(text)
     })
 }
 
-/// The same, or none.
+/// Whether a name is that of strings: TensorFlow's; and NumPy's, where a class or a dtype of it is given, whose names have the length.
+fn names_strings(text: &str, is_written: bool) -> bool {
+    let of_numpy = || {
+        let rest = text.strip_prefix("str").or_else(|| text.strip_prefix("bytes"));
+        matches!(text, "object" | "object_")
+            || rest.is_some_and(|rest| {
+                rest == "_" || !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())
+            })
+    };
+    matches!(text, "string" | "<dtype: 'string'>") || !is_written && of_numpy()
+}
+
+/// A dtype of numbers, or none.
 pub fn maybe(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
     given.filter(|g| !g.is_none()).map(of).transpose()
 }
@@ -86,49 +151,49 @@ pub fn maybe(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
 impl PyDType {
     #[new]
     fn new(given: &Bound<'_, PyAny>) -> PyResult<PyDType> {
-        of(given).map(PyDType)
+        element(given).map(PyDType)
     }
 
     /// Its name.
     #[getter]
     fn name(&self) -> &'static str {
-        name(self.0)
+        self.0.name()
     }
 
-    /// Bytes of one element.
+    /// Bytes of one element; strings have as many as they have, and say 0.
     #[getter]
     fn size(&self) -> usize {
-        self.0.size()
+        self.is(|dtype| dtype.size()).unwrap_or(0)
     }
 
     /// Whether it is a float.
     #[getter]
     fn is_floating(&self) -> bool {
-        self.0.is_float()
+        self.is(DType::is_float).unwrap_or(false)
     }
 
     /// Whether it is a number: a float or an integer.
     #[getter]
     fn is_numeric(&self) -> bool {
-        self.0.is_float() || self.0.is_integer()
+        self.is(|dtype| dtype.is_float() || dtype.is_integer()).unwrap_or(false)
     }
 
     /// Whether it is an integer.
     #[getter]
     fn is_integer(&self) -> bool {
-        self.0.is_integer()
+        self.is(DType::is_integer).unwrap_or(false)
     }
 
     /// Whether it is an integer without a sign.
     #[getter]
     fn is_unsigned(&self) -> bool {
-        self.0.class() == Class::Unsigned
+        self.is(|dtype| dtype.class() == Class::Unsigned).unwrap_or(false)
     }
 
     /// Whether it is boolean.
     #[getter]
     fn is_bool(&self) -> bool {
-        self.0 == DType::Bool
+        self.0 == ElementType::Number(DType::Bool)
     }
 
     /// There are no complex numbers.
@@ -152,51 +217,64 @@ impl PyDType {
     /// The NumPy type.
     #[getter]
     fn as_numpy_dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if self.0 == DType::BF16 {
+        let ElementType::Number(dtype) = self.0 else {
+            return Ok(py.import("builtins")?.getattr("object")?.unbind());
+        };
+        if dtype == DType::BF16 {
             let types = py.import("ml_dtypes").map_err(|_| {
                 PyAttributeError::new_err("NumPy has no bfloat16; install `ml_dtypes` for it")
             })?;
             return Ok(types.getattr("bfloat16")?.unbind());
         }
-        let name = if self.0 == DType::Bool { "bool_" } else { name(self.0) };
+        let name = if dtype == DType::Bool { "bool_" } else { name(dtype) };
         Ok(py.import("numpy")?.getattr(name)?.unbind())
     }
 
     /// The largest number.
     #[getter]
     fn max(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        limit(py, self.0, true)
+        limit(py, self.0.number()?, true)
     }
 
     /// The smallest number.
     #[getter]
     fn min(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        limit(py, self.0, false)
+        limit(py, self.0.number()?, false)
     }
 
     /// Whether a value of the other can be assigned: the dtypes are the same.
     fn is_compatible_with(&self, other: &Bound<'_, PyAny>) -> bool {
-        of(other).is_ok_and(|d| d == self.0)
+        element(other).is_ok_and(|d| d == self.0)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        of(other).is_ok_and(|d| d == self.0)
+        element(other).is_ok_and(|d| d == self.0)
     }
 
     fn __hash__(&self) -> u64 {
-        self.0 as u64
+        self.is(|dtype| dtype as u64).unwrap_or(u64::MAX)
     }
 
     fn __repr__(&self) -> String {
-        format!("tf.{}", name(self.0))
+        format!("tf.{}", self.0.name())
     }
 
     fn __str__(&self) -> String {
-        format!("<dtype: '{}'>", name(self.0))
+        format!("<dtype: '{}'>", self.0.name())
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (String,))> {
-        Ok((slf.get_type().into_any().unbind(), (name(slf.get().0).to_string(),)))
+        Ok((slf.get_type().into_any().unbind(), (slf.get().0.name().to_string(),)))
+    }
+}
+
+impl PyDType {
+    /// What a dtype of numbers is.
+    fn is<R>(&self, of: impl FnOnce(DType) -> R) -> Option<R> {
+        match self.0 {
+            ElementType::Number(dtype) => Some(of(dtype)),
+            ElementType::String => None,
+        }
     }
 }
 
@@ -251,5 +329,5 @@ pub fn of_number(number: Scalar) -> DType {
 #[pyfunction]
 #[pyo3(name = "dtype")]
 pub fn the_dtype(given: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
-    object(given.py(), of(given)?)
+    element(given)?.object(given.py())
 }

@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
-use tonnage::{DType, Index, Part, Tensor};
+use tonnage::{DType, Index, Part, Shape, Tensor};
 
 use crate::args::{Dims, values};
 use crate::convert::{self, Want};
@@ -13,6 +13,46 @@ use crate::variable::PyVariable;
 
 /// Part of a tensor.
 pub fn get(py: Python<'_>, of: &PyTensor, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    let part = Picked::new(py, &of.tensor.shape(), key)?;
+    let work = if matches!(part, Picked::Mask(_)) { MUCH } else { 0 };
+    let tensor = run(py, work, || part.of(&of.tensor))?;
+    let dims = match &part {
+        Picked::Parts(indices, _) => dims(of, indices),
+        Picked::Mask(_) => None,
+    };
+    Ok(PyTensor { dims, tensor })
+}
+
+/// What a key picks.
+pub enum Picked {
+    /// Where a mask is true.
+    Mask(Tensor),
+    /// Positions and parts of axes; and axes, in the result so far, that a tensor picks from afterwards.
+    Parts(Vec<Index>, Vec<(usize, Tensor)>),
+}
+
+impl Picked {
+    /// What it picks of a tensor.
+    pub fn of(&self, tensor: &Tensor) -> tonnage::Result<Tensor> {
+        match self {
+            Picked::Mask(mask) => tensor.boolean_mask(mask),
+            Picked::Parts(indices, picked) => {
+                let mut made = tensor.get(indices)?;
+                for (axis, at) in picked.iter().rev() {
+                    made = made.gather(at, *axis as i64)?;
+                }
+                Ok(made)
+            }
+        }
+    }
+
+    /// What a key picks of tensors of that shape.
+    pub fn new(py: Python<'_>, shape: &Shape, key: &Bound<'_, PyAny>) -> PyResult<Picked> {
+        picked(py, shape, key)
+    }
+}
+
+fn picked(py: Python<'_>, shape: &Shape, key: &Bound<'_, PyAny>) -> PyResult<Picked> {
     let keys: Vec<Bound<'_, PyAny>> = match key.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().collect(),
         Err(_) => vec![key.clone()],
@@ -28,7 +68,7 @@ pub fn get(py: Python<'_>, of: &PyTensor, key: &Bound<'_, PyAny>) -> PyResult<Py
             axis += 1;
         } else if key.is_instance_of::<PyEllipsis>() {
             indices.push(Index::Rest);
-            axis += of.tensor.rank().saturating_sub(named);
+            axis += shape.rank().saturating_sub(named);
         } else if let Ok(slice) = key.cast::<PySlice>() {
             indices.push(Index::Part(part(py, slice)?));
             axis += 1;
@@ -39,7 +79,7 @@ pub fn get(py: Python<'_>, of: &PyTensor, key: &Bound<'_, PyAny>) -> PyResult<Py
             if let Some(mask) = tensor.as_ref().filter(|t| t.dtype() == DType::Bool)
                 && keys.len() == 1
             {
-                return run(py, MUCH, || of.tensor.boolean_mask(mask)).map(PyTensor::from);
+                return Ok(Picked::Mask(mask.clone()));
             }
             let Some(tensor) = tensor.filter(|t| t.dtype().is_integer()) else {
                 let text = "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar tf.int32/tf.int64 tensors are valid indices";
@@ -50,18 +90,14 @@ pub fn get(py: Python<'_>, of: &PyTensor, key: &Bound<'_, PyAny>) -> PyResult<Py
             axis += 1;
         }
     }
-    check(py, of, &indices)?;
-    let mut made = run(py, 0, || of.tensor.get(&indices))?;
-    for (axis, at) in picked.into_iter().rev() {
-        made = run(py, 0, || made.gather(&at, axis as i64))?;
-    }
-    Ok(PyTensor { dims: dims(of, &indices), tensor: made })
+    check(py, shape, &indices)?;
+    Ok(Picked::Parts(indices, picked))
 }
 
 /// A position outside ends iteration, and is Python's own error.
-fn check(py: Python<'_>, of: &PyTensor, indices: &[Index]) -> PyResult<()> {
+fn check(py: Python<'_>, shape: &Shape, indices: &[Index]) -> PyResult<()> {
     if let [Index::At(at)] = indices
-        && let Some(Some(n)) = of.tensor.shape().first().map(|d| d.known())
+        && let Some(Some(n)) = shape.first().map(|d| d.known())
         && (*at >= n as i64 || *at < -(n as i64))
     {
         let text = format!("slice index {at} of dimension 0 out of bounds: its length is {n}");

@@ -5,7 +5,7 @@
 //!
 //! In the order in which a call crosses: `convert` and `args` take what users pass, `nest` what is nested, `line` the user's
 //! line, `run` decides where it runs; `tensor` with `operators` and `index`, `variable`, `op`, `ops`, `control`, `tape`, `function`,
-//! `session`, `memory`, `device`, `onnx`, `world` and `pipeline` (with `callback`) are what can be called; `numpy` and `errors` lead back.
+//! `strings`, `session`, `memory`, `device`, `onnx`, `world` and `pipeline` (with `callback`) are what can be called; `results`, `numpy` and `errors` lead back.
 
 mod args;
 mod array;
@@ -29,8 +29,10 @@ mod operators;
 mod ops;
 mod optim;
 mod pipeline;
+mod results;
 mod run;
 mod session;
+mod strings;
 mod tape;
 mod tensor;
 mod timeline;
@@ -46,6 +48,7 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
     tonnage::bind::set_packages(module.py().import("sys")?.getattr("path")?.extract()?);
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<variable::PyVariable>()?;
+    module.add_class::<strings::PyStrings>()?;
     module.add_class::<dtype::PyDType>()?;
     module.add_class::<function::PyFunction>()?;
     module.add_class::<tape::PyTape>()?;
@@ -140,5 +143,6 @@ fn _tonnage(module: &Bound<'_, PyModule>) -> PyResult<()> {
         weights::save_text,
         world::in_replica,
     );
+    strings::text::add_all(module)?;
     ops::add_all(module)
 }

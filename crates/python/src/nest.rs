@@ -11,9 +11,12 @@ use std::sync::{Arc, LazyLock};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use tonnage::strings::{Strings, Value};
 use tonnage::{Result, Tensor, Tree, bind};
 
 use crate::convert::{self, Want};
+use crate::errors::raise;
+use crate::strings::{self, FlatValues, PyStrings, PyValue, ValueKind, next};
 use crate::tensor::PyTensor;
 use crate::variable::PyVariable;
 
@@ -24,7 +27,7 @@ pub enum LeafPolicy {
     Arguments,
     /// Everything that can be a tensor is one.
     Tensors,
-    /// As elements of a dataset are: tuples and dictionaries are nested, and what is neither is a tensor, a text or a dataset.
+    /// As elements of a dataset are: tuples and dictionaries are nested, and what is neither is a tensor or a dataset.
     Elements,
 }
 
@@ -37,10 +40,14 @@ pub struct Nest {
 struct NestStructure {
     text: String,
     node: NestNode,
+    /// What its tensors are, in order.
+    kinds: Vec<ValueKind>,
 }
 
 enum NestNode {
     Tensor,
+    /// Strings, which are three tensors.
+    Strings,
     Plain(Py<PyAny>),
     List(Vec<NestNode>),
     Tuple(Vec<NestNode>),
@@ -67,7 +74,7 @@ enum NestNode {
 impl NestNode {
     fn is_tensors(&self) -> bool {
         match self {
-            NestNode::Tensor | NestNode::Again(_) => true,
+            NestNode::Tensor | NestNode::Strings | NestNode::Again(_) => true,
             NestNode::Plain(_) => false,
             NestNode::List(parts) | NestNode::Tuple(parts) | NestNode::Made { parts, .. } => {
                 parts.iter().all(NestNode::is_tensors)
@@ -81,6 +88,7 @@ impl NestNode {
 struct NestWalk {
     how: LeafPolicy,
     tensors: Vec<Tensor>,
+    kinds: Vec<ValueKind>,
     text: String,
     /// What calls will make again, in the order of the calls.
     made: Vec<Py<PyAny>>,
@@ -88,7 +96,13 @@ struct NestWalk {
 
 impl NestWalk {
     fn new(how: LeafPolicy) -> NestWalk {
-        NestWalk { how, tensors: Vec::new(), text: String::new(), made: Vec::new() }
+        let (tensors, kinds) = (Vec::new(), Vec::new());
+        NestWalk { how, tensors, kinds, text: String::new(), made: Vec::new() }
+    }
+
+    fn end(self, node: NestNode) -> Nest {
+        let shape = NestStructure { text: self.text, node, kinds: self.kinds };
+        Nest { tensors: self.tensors, shape: Arc::new(shape) }
     }
 }
 
@@ -97,8 +111,7 @@ impl Nest {
     pub fn of(given: &Bound<'_, PyAny>, how: LeafPolicy) -> PyResult<Nest> {
         let mut walk = NestWalk::new(how);
         let node = walk.node(given, 0)?;
-        let shape = Arc::new(NestStructure { text: walk.text, node });
-        Ok(Nest { tensors: walk.tensors, shape })
+        Ok(walk.end(node))
     }
 
     /// A call's arguments as a tree.
@@ -111,14 +124,18 @@ impl Nest {
         if let Some(kwargs) = kwargs.filter(|k| !k.is_empty()) {
             parts.push(walk.node(kwargs.as_any(), 0)?);
         }
-        let shape = Arc::new(NestStructure { text: walk.text, node: NestNode::Tuple(parts) });
-        Ok(Nest { tensors: walk.tensors, shape })
+        Ok(walk.end(NestNode::Tuple(parts)))
     }
 
     /// As a Python value again.
     pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Builder { tensors: self.tensors.iter(), parts: None, made: Vec::new() }
             .build(py, &self.shape.node)
+    }
+
+    /// Whether strings are among its tensors.
+    pub fn has_strings(&self) -> bool {
+        self.shape.kinds.contains(&ValueKind::Strings)
     }
 
     /// Whether it is made of tensors alone.
@@ -128,23 +145,26 @@ impl Nest {
 
     /// One tensor.
     pub fn of_tensor(tensor: Tensor) -> Nest {
-        static SHAPE: LazyLock<Arc<NestStructure>> =
-            LazyLock::new(|| Arc::new(NestStructure { text: "T".into(), node: NestNode::Tensor }));
+        static SHAPE: LazyLock<Arc<NestStructure>> = LazyLock::new(|| {
+            let kinds = vec![ValueKind::Numbers];
+            Arc::new(NestStructure { text: "T".into(), node: NestNode::Tensor, kinds })
+        });
         Nest { tensors: vec![tensor], shape: SHAPE.clone() }
     }
 
     /// Others in the places of its plain values, in their order.
     pub fn joined(&self, parts: Vec<Nest>) -> Nest {
         let mut text = self.shape.text.clone();
-        let mut tensors = Vec::new();
+        let (mut tensors, mut kinds) = (Vec::new(), Vec::new());
         let mut shapes = Vec::new();
         for part in parts {
             text.push_str(&part.shape.text);
+            kinds.extend(&part.shape.kinds);
             tensors.extend(part.tensors);
             shapes.push(part.shape);
         }
         let node = NestNode::Joined { template: self.shape.clone(), parts: shapes };
-        Nest { tensors, shape: Arc::new(NestStructure { text, node }) }
+        Nest { tensors, shape: Arc::new(NestStructure { text, node, kinds }) }
     }
 }
 
@@ -164,6 +184,13 @@ impl<'a> Builder<'a> {
                 Some(tensor) => Bound::new(py, PyTensor::from(tensor.clone()))?.into_any(),
                 None => py.None().into_bound(py),
             },
+            NestNode::Strings => {
+                let made = next(&mut self.tensors.by_ref().cloned(), ValueKind::Strings);
+                match made.transpose().map_err(|e| raise(py, e))? {
+                    Some(strings) => PyValue::from(strings).into_pyobject(py)?,
+                    None => py.None().into_bound(py),
+                }
+            }
             NestNode::Plain(value) => match self.parts.as_mut().map(Iterator::next) {
                 None => value.bind(py).clone(),
                 Some(None) => py.None().into_bound(py),
@@ -214,8 +241,23 @@ impl<'a> Builder<'a> {
 impl NestWalk {
     fn tensor(&mut self, tensor: Tensor) -> NestNode {
         self.tensors.push(tensor);
+        self.kinds.push(ValueKind::Numbers);
         self.text.push('T');
         NestNode::Tensor
+    }
+
+    fn strings(&mut self, strings: Strings) -> NestNode {
+        strings.take(&mut |part| self.tensors.push(part));
+        self.kinds.push(ValueKind::Strings);
+        self.text.push('S');
+        NestNode::Strings
+    }
+
+    fn value(&mut self, value: Value) -> NestNode {
+        match value {
+            Value::Numbers(tensor) => self.tensor(tensor),
+            Value::Strings(strings) => self.strings(strings),
+        }
     }
 
     fn plain(&mut self, given: &Bound<'_, PyAny>, text: std::fmt::Arguments<'_>) -> NestNode {
@@ -236,6 +278,9 @@ impl NestWalk {
     fn node(&mut self, given: &Bound<'_, PyAny>, depth: usize) -> PyResult<NestNode> {
         if let Ok(tensor) = given.cast::<PyTensor>() {
             return Ok(self.tensor(tensor.get().tensor.clone()));
+        }
+        if let Ok(strings) = given.cast::<PyStrings>() {
+            return Ok(self.strings(strings.get().0.clone()));
         }
         if depth > 64 {
             let text = "values are nested too deep, or contain themselves";
@@ -320,8 +365,8 @@ impl NestWalk {
         if let Ok(tensor) = leaf.cast::<PyTensor>() {
             return Ok(self.tensor(tensor.get().tensor.clone()));
         }
-        if leaf.is_instance_of::<PyString>() {
-            return Ok(self.plain(&leaf, format_args!("{}", leaf.repr()?)));
+        if let Ok(strings) = leaf.cast::<PyStrings>() {
+            return Ok(self.strings(strings.get().0.clone()));
         }
         let who = leaf.as_ptr() as usize;
         Ok(self.plain(&leaf, format_args!("{} at {who:x}", leaf.get_type().name()?)))
@@ -352,8 +397,7 @@ impl NestWalk {
         }
         if self.how == LeafPolicy::Arguments {
             if let Ok(spec) = given.getattr(pyo3::intern!(py, "_tonnage_spec")) {
-                let spec = spec.cast_into::<PyTensor>()?;
-                return Ok(self.tensor(spec.get().tensor.clone()));
+                return strings::value(&spec, Want::default()).map(|spec| self.value(spec));
             }
             if !given.hasattr(pyo3::intern!(py, "__array__"))? {
                 let class = given.get_type();
@@ -361,8 +405,10 @@ impl NestWalk {
                 return Ok(self.plain(given, format_args!("{} at {who:x}", class.name()?)));
             }
         }
-        match convert::maybe(given, Want::default())? {
+        let is_text = strings::is_text(given);
+        match if is_text { None } else { convert::maybe(given, Want::default())? } {
             Some(tensor) => Ok(self.tensor(tensor)),
+            None if is_text => strings::strings(given).map(|text| self.strings(text)),
             None => {
                 let who = given.as_ptr() as usize;
                 Ok(self.plain(given, format_args!("{} at {who:x}", given.get_type().name()?)))
@@ -379,6 +425,13 @@ impl Tree for Nest {
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Nest> {
         let tensors = self.tensors.into_iter().map(f).collect::<Result<_>>()?;
         Ok(Nest { tensors, shape: self.shape })
+    }
+
+    fn map_values(self, f: &mut dyn FnMut(Value) -> Result<Value>) -> Result<Nest> {
+        let values =
+            FlatValues { tensors: self.tensors, kinds: self.shape.kinds.clone() }.values()?;
+        let made = values.into_iter().map(f).collect::<Result<Vec<_>>>()?;
+        Ok(Nest { tensors: FlatValues::of(made).tensors, shape: self.shape })
     }
 
     fn take(self, f: &mut dyn FnMut(Tensor)) {
@@ -416,6 +469,7 @@ fn leaf_paths(node: &NestNode, path: &mut String, f: &mut dyn FnMut(&str)) {
     };
     match node {
         NestNode::Tensor => f(path),
+        NestNode::Strings => (0..3).for_each(|_| f(path)),
         NestNode::Plain(_) | NestNode::Again(_) => {}
         NestNode::Joined { parts, .. } => {
             parts.iter().for_each(|part| leaf_paths(&part.node, path, f));

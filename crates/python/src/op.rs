@@ -6,9 +6,11 @@ use pyo3::types::{PyDict, PyTuple};
 use tonnage::{Tensor, bind};
 use tonnage_core::OpDef;
 use tonnage_core::attrs::Attrs;
+use tonnage_ops::math;
 
 use crate::convert::{self, Want};
 use crate::run::run;
+use crate::strings::{self, PyStrings, PyValue, text};
 use crate::tensor::PyTensor;
 
 /// An op that takes tensors of one dtype, under a name of TensorFlow's.
@@ -36,7 +38,7 @@ impl Op {
         py: Python<'_>,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<PyTensor> {
+    ) -> PyResult<PyValue> {
         let count = self.parameters.len();
         let mut given: Vec<Bound<'_, PyAny>> = args.iter().take(count).collect();
         if args.len() > count + 1 {
@@ -58,12 +60,15 @@ impl Op {
         if given.len() != count {
             return Err(self.wrong(&format!("{} of {count} arguments were given", given.len())));
         }
-        let tensors = together(&given)?;
+        let tensors = match together(&given) {
+            Ok(tensors) => tensors,
+            Err(error) => return self.of_strings(py, &given).unwrap_or(Err(error)),
+        };
         let inputs: Vec<&Tensor> = tensors.iter().collect();
         let work = inputs.iter().map(|t| t.shape().count().unwrap_or(0)).max().unwrap_or(0);
         let made =
             run(py, work, || Ok(bind::apply(self.row, &inputs, Attrs::None)?.swap_remove(0)));
-        made.map(PyTensor::from)
+        made.map(|tensor| PyValue::Numbers(tensor.into()))
     }
 
     #[getter]
@@ -100,6 +105,30 @@ impl Op {
 }
 
 impl Op {
+    /// The op of strings, where it is one that strings have and one side is strings.
+    fn of_strings(&self, py: Python<'_>, given: &[Bound<'_, PyAny>]) -> Option<PyResult<PyValue>> {
+        let [left, right] = given else { return None };
+        if !strings::is_text(left) && !strings::is_text(right) {
+            return None;
+        }
+        let is_sum = *self.row == math::add::ADD;
+        let is_equal = *self.row == math::comparison::EQUAL;
+        if !is_sum && !is_equal && *self.row != math::comparison::NOT_EQUAL {
+            return None;
+        }
+        let sides = || Ok((strings::strings(left)?, strings::strings(right)?));
+        Some(sides().and_then(|(left, right)| match is_sum {
+            true => {
+                let made = run(py, 0, || Ok(text::sum(&left, &right)));
+                text::undecided(py, made)?.map(|sum| PyValue::Strings(PyStrings(sum)))
+            }
+            false => {
+                let made = strings::compared(py, &left, &right, is_equal)?;
+                Ok(PyValue::Numbers(made.into()))
+            }
+        }))
+    }
+
     fn wrong(&self, what: &str) -> PyErr {
         let takes = self.parameters.join(", ");
         PyTypeError::new_err(format!("{}({takes}, name=None): {what}", self.name))

@@ -2,48 +2,21 @@
 //! here takes all of its arguments, by position.
 
 use pyo3::prelude::*;
+use tonnage::strings::{Strings, Value};
 use tonnage::{
     Attention, Between, Conv, DType, Dim, Elementwise, PadMode, Padding, Pool, Scalar, Scan, Shape,
     Tensor,
 };
 
-use crate::args::{AxesArg, Dt, InRange, ScalarArg, Several, ShapeArg, TensorArg, Work};
+use crate::args::{
+    AxesArg, Dt, Element, FillArg, InRange, ScalarArg, Several, SeveralValues, ShapeArg, TensorArg,
+    ValueArg, Work,
+};
+use crate::dtype::ElementType;
+use crate::results::IntoObject;
 use crate::run::run;
+use crate::strings::{self, PyValue};
 use crate::tensor::PyTensor;
-
-/// What an op makes, for Python.
-pub trait IntoObject: Send {
-    type Object;
-    fn out(self) -> Self::Object;
-}
-
-impl IntoObject for Tensor {
-    type Object = PyTensor;
-    fn out(self) -> PyTensor {
-        self.into()
-    }
-}
-
-impl IntoObject for Vec<Tensor> {
-    type Object = Vec<PyTensor>;
-    fn out(self) -> Vec<PyTensor> {
-        self.into_iter().map(Into::into).collect()
-    }
-}
-
-impl IntoObject for (Tensor, Tensor) {
-    type Object = (PyTensor, PyTensor);
-    fn out(self) -> (PyTensor, PyTensor) {
-        (self.0.into(), self.1.into())
-    }
-}
-
-impl IntoObject for (Tensor, Tensor, Tensor) {
-    type Object = (PyTensor, PyTensor, PyTensor);
-    fn out(self) -> (PyTensor, PyTensor, PyTensor) {
-        (self.0.into(), self.1.into(), self.2.into())
-    }
-}
 
 macro_rules! ops {
     ($($name:ident($($arg:ident: $T:ty),*) -> $R:ty = $body:expr;)*) => {
@@ -137,8 +110,10 @@ ops! {
     reduce_std(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, std, std_keep);
     reduce_logsumexp(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor =
         reduced!(x, axes, keep, logsumexp, logsumexp_keep);
-    count_nonzero(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor =
-        reduced!(x, axes, keep, count_nonzero, count_nonzero_keep);
+    count_nonzero(x: ValueArg, axes: AxesArg, keep: bool) -> Tensor = {
+        let x = TensorArg(strings::sizes_or_numbers(x.0));
+        reduced!(x, axes, keep, count_nonzero, count_nonzero_keep)
+    };
     norm(x: TensorArg, axes: AxesArg, keep: bool) -> Tensor = reduced!(x, axes, keep, norm, norm_keep);
     norm_of_power(x: TensorArg, power: f64, axes: AxesArg) -> Tensor = x.0.norm_of_power(power, axes.0);
     argmax(x: TensorArg, axis: i64) -> Tensor = x.0.argmax(axis);
@@ -147,7 +122,7 @@ ops! {
         x.0.cumsum_by(axis, Scan { exclusive, reverse });
     cumprod(x: TensorArg, axis: i64, exclusive: bool, reverse: bool) -> Tensor =
         x.0.cumprod_by(axis, Scan { exclusive, reverse });
-    cast(x: TensorArg, dtype: Dt) -> Tensor = x.0.cast(dtype.0);
+    cast(x: ValueArg, dtype: Element) -> Tensor = strings::cast(x.0, dtype.0);
     bitcast(x: TensorArg, dtype: Dt) -> Tensor = x.0.bitcast(dtype.0);
     leaky_relu(x: TensorArg, slope: f64) -> Tensor = x.0.leaky_relu(slope);
     elu(x: TensorArg, alpha: f64) -> Tensor = x.0.elu(alpha);
@@ -159,70 +134,73 @@ ops! {
     xlog1py(x: TensorArg, y: TensorArg) -> Tensor = x.0.xlog1py(&y.0);
     cumulative_logsumexp(x: TensorArg, axis: i64, exclusive: bool, reverse: bool) -> Tensor =
         x.0.cumulative_logsumexp_by(axis, Scan { exclusive, reverse });
-    transpose(x: TensorArg, order: Vec<i64>) -> Tensor = x.0.transpose(&order);
-    reshape(x: TensorArg, lengths: ShapeArg) -> Tensor = {
-        let to = lengths.of(&x.0).map_err(crate::errors::carry)?;
-        x.0.reshape(to)
+    transpose(x: ValueArg, order: Vec<i64>) -> Value = x.0.each(|x| x.transpose(&order));
+    reshape(x: ValueArg, lengths: ShapeArg) -> Value = {
+        let to = lengths.of(&x.0.shape()).map_err(crate::errors::carry)?;
+        x.0.each(|x| x.reshape(to.clone()))
     };
-    broadcast_to(x: TensorArg, lengths: ShapeArg) -> Tensor = {
+    broadcast_to(x: ValueArg, lengths: ShapeArg) -> Value = {
         let to = shape(lengths)?;
-        x.0.broadcast_to(to)
+        x.0.each(|x| x.broadcast_to(to.clone()))
     };
-    expand_dims(x: TensorArg, axis: i64) -> Tensor = x.0.expand_dims(axis);
-    squeeze(x: TensorArg, axes: AxesArg) -> Tensor = x.0.squeeze(axes.0);
-    reverse(x: TensorArg, axes: AxesArg) -> Tensor = x.0.reverse(axes.0);
-    split_evenly(x: TensorArg, parts: usize, axis: i64) -> Vec<Tensor> = x.0.split_evenly(parts, axis);
-    split(x: TensorArg, lengths: Vec<usize>, axis: i64) -> Vec<Tensor> = x.0.split(&lengths, axis);
-    unstack(x: TensorArg, axis: i64) -> Vec<Tensor> = x.0.unstack(axis);
-    pad(x: TensorArg, widths: Vec<[usize; 2]>, value: ScalarArg) -> Tensor =
-        x.0.pad(&widths, PadMode::Constant(value.0));
-    pad_mirrored(x: TensorArg, widths: Vec<[usize; 2]>, symmetric: bool) -> Tensor = {
+    expand_dims(x: ValueArg, axis: i64) -> Value = x.0.each(|x| x.expand_dims(axis));
+    squeeze(x: ValueArg, axes: AxesArg) -> Value = x.0.each(|x| x.squeeze(axes.0.clone()));
+    reverse(x: ValueArg, axes: AxesArg) -> Value = x.0.each(|x| x.reverse(axes.0.clone()));
+    split_evenly(x: ValueArg, parts: usize, axis: i64) -> Vec<Value> = x.0.each_of_several(|x| x.split_evenly(parts, axis));
+    split(x: ValueArg, lengths: Vec<usize>, axis: i64) -> Vec<Value> = x.0.each_of_several(|x| x.split(&lengths, axis));
+    unstack(x: ValueArg, axis: i64) -> Vec<Value> = x.0.each_of_several(|x| x.unstack(axis));
+    pad(x: ValueArg, widths: Vec<[usize; 2]>, value: FillArg) -> Value = strings::pad(x.0, &widths, value);
+    pad_mirrored(x: ValueArg, widths: Vec<[usize; 2]>, symmetric: bool) -> Value = {
         let how = if symmetric { PadMode::Symmetric } else { PadMode::Reflect };
-        x.0.pad(&widths, how)
+        x.0.each(|x| x.pad(&widths, how))
     };
-    tile(x: TensorArg, counts: Vec<usize>) -> Tensor = x.0.tile(&counts);
-    repeat(x: TensorArg, count: usize, axis: i64) -> Tensor = x.0.repeat(count, axis);
-    roll(x: TensorArg, shift: i64, axis: i64) -> Tensor = x.0.roll(shift, axis);
+    tile(x: ValueArg, counts: Vec<usize>) -> Value = x.0.each(|x| x.tile(&counts));
+    repeat(x: ValueArg, count: usize, axis: i64) -> Value = x.0.each(|x| x.repeat(count, axis));
+    roll(x: ValueArg, shift: i64, axis: i64) -> Value = x.0.each(|x| x.roll(shift, axis));
     one_hot(x: TensorArg, depth: usize, dtype: Dt, on: ScalarArg, off: ScalarArg) -> Tensor =
         x.0.one_hot_of(depth, dtype.0, on.0, off.0);
     tril(x: TensorArg, diagonal: i64) -> Tensor = x.0.tril(diagonal);
     triu(x: TensorArg, diagonal: i64) -> Tensor = x.0.triu(diagonal);
     diag(x: TensorArg, diagonal: i64) -> Tensor = x.0.diag(diagonal);
     diag_part(x: TensorArg, diagonal: i64) -> Tensor = x.0.diag_part(diagonal);
-    concat(parts: Several, axis: i64) -> Tensor = tonnage::concat(&refs(&parts), axis);
-    stack(parts: Several, axis: i64) -> Tensor = tonnage::stack(&refs(&parts), axis);
+    concat(parts: SeveralValues, axis: i64) -> Value = Value::concat(&parts.0, axis);
+    stack(parts: SeveralValues, axis: i64) -> Value = Value::stack(&parts.0, axis);
     meshgrid(vectors: Several) -> Vec<Tensor> = tonnage::meshgrid(&refs(&vectors));
     einsum(text: String, operands: Several) -> Tensor = tonnage::einsum(&text, &refs(&operands));
-    where_(condition: TensorArg, yes: TensorArg, no: TensorArg) -> Tensor = condition.0.where_(&yes.0, &no.0);
+    where_(condition: TensorArg, yes: ValueArg, no: ValueArg) -> Value = strings::chosen(&condition.0, yes.0, no.0);
     nonzero(x: TensorArg) -> Tensor = x.0.nonzero();
-    gather(x: TensorArg, indices: TensorArg, axis: i64, batch: usize) -> Tensor = match batch {
-        0 => x.0.gather(&indices.0, axis),
-        _ => x.0.gather_batched(&indices.0, axis, batch),
-    };
-    gather_nd(x: TensorArg, indices: TensorArg, batch: usize) -> Tensor = match batch {
-        0 => x.0.gather_nd(&indices.0),
-        _ => x.0.gather_nd_batched(&indices.0, batch),
-    };
-    take_along_axis(x: TensorArg, indices: TensorArg, axis: i64) -> Tensor = x.0.take_along_axis(&indices.0, axis);
+    gather(x: ValueArg, indices: TensorArg, axis: i64, batch: usize) -> Value = x.0.each(|x| match batch {
+        0 => x.gather(&indices.0, axis),
+        _ => x.gather_batched(&indices.0, axis, batch),
+    });
+    gather_nd(x: ValueArg, indices: TensorArg, batch: usize) -> Value = x.0.each(|x| match batch {
+        0 => x.gather_nd(&indices.0),
+        _ => x.gather_nd_batched(&indices.0, batch),
+    });
+    take_along_axis(x: ValueArg, indices: TensorArg, axis: i64) -> Value = x.0.each(|x| x.take_along_axis(&indices.0, axis));
     scatter_nd_add(x: TensorArg, indices: TensorArg, updates: TensorArg) -> Tensor = x.0.scatter_nd_add(&indices.0, &updates.0);
-    scatter_nd_update(x: TensorArg, indices: TensorArg, updates: TensorArg) -> Tensor =
-        x.0.scatter_nd_update(&indices.0, &updates.0);
+    scatter_nd_update(x: ValueArg, indices: TensorArg, updates: ValueArg) -> Value =
+        strings::over(&[x.0, updates.0], |parts| parts[0].clone().scatter_nd_update(&indices.0, parts[1]));
     scatter_nd_max(x: TensorArg, indices: TensorArg, updates: TensorArg) -> Tensor = x.0.scatter_nd_max(&indices.0, &updates.0);
     scatter_nd_min(x: TensorArg, indices: TensorArg, updates: TensorArg) -> Tensor = x.0.scatter_nd_min(&indices.0, &updates.0);
     top_k(x: TensorArg, k: usize) -> (Tensor, Tensor) = x.0.top_k(k);
-    boolean_mask(x: TensorArg, mask: TensorArg) -> Tensor = x.0.boolean_mask(&mask.0);
+    boolean_mask(x: ValueArg, mask: TensorArg) -> Value = x.0.each(|x| x.boolean_mask(&mask.0));
     sort(x: TensorArg, axis: i64, descending: bool) -> Tensor = x.0.sort(axis, descending);
     argsort(x: TensorArg, axis: i64, descending: bool) -> Tensor = x.0.argsort(axis, descending);
     searchsorted(x: TensorArg, values: TensorArg, right: bool) -> Tensor = x.0.searchsorted(&values.0, right);
-    unique(x: TensorArg) -> (Tensor, Tensor) = x.0.unique();
-    unique_with_counts(x: TensorArg) -> (Tensor, Tensor, Tensor) = x.0.unique_with_counts();
+    unique(x: ValueArg) -> (Value, Tensor) = {
+        let (values, places, _) = strings::unique(x.0)?;
+        Ok((values, places))
+    };
+    unique_with_counts(x: ValueArg) -> (Value, Tensor, Tensor) = strings::unique(x.0);
     bincount(x: TensorArg, bins: usize) -> Tensor = x.0.bincount(bins);
     histogram(x: TensorArg, low: f64, high: f64, bins: usize) -> Tensor = x.0.histogram(low, high, bins);
-    dynamic_slice(x: TensorArg, start: TensorArg, lengths: ShapeArg) -> Tensor = {
+    dynamic_slice(x: ValueArg, start: TensorArg, lengths: ShapeArg) -> Value = {
         let lengths = shape(lengths)?;
-        x.0.dynamic_slice(&start.0, lengths)
+        x.0.each(|x| x.dynamic_slice(&start.0, lengths.clone()))
     };
-    dynamic_update(x: TensorArg, part: TensorArg, start: TensorArg) -> Tensor = x.0.dynamic_update(&part.0, &start.0);
+    dynamic_update(x: ValueArg, part: ValueArg, start: TensorArg) -> Value =
+        strings::over(&[x.0, part.0], |parts| parts[0].clone().dynamic_update(parts[1], &start.0));
     segment_sum(x: TensorArg, segments: TensorArg, count: usize) -> Tensor = x.0.segment_sum(&segments.0, count);
     segment_mean(x: TensorArg, segments: TensorArg, count: usize) -> Tensor = x.0.segment_mean(&segments.0, count);
     segment_max(x: TensorArg, segments: TensorArg, count: usize) -> Tensor = x.0.segment_max(&segments.0, count);
@@ -296,11 +274,8 @@ ops! {
     depth_to_space(x: TensorArg, block: usize) -> Tensor = x.0.depth_to_space(block);
     space_to_batch(x: TensorArg, block: [usize; 2], pads: [[usize; 2]; 2]) -> Tensor = x.0.space_to_batch(block, pads);
     batch_to_space(x: TensorArg, block: [usize; 2], crops: [[usize; 2]; 2]) -> Tensor = x.0.batch_to_space(block, crops);
-    fill(lengths: ShapeArg, value: ScalarArg, dtype: Dt) -> Tensor = {
-        let to = shape(lengths)?;
-        tonnage::full(value.0, dtype.0, to)
-    };
-    zeros_like(x: TensorArg) -> Tensor = x.0.zeros_like();
+    fill(lengths: ShapeArg, value: FillArg, dtype: Element) -> Value = strings::fill(shape(lengths)?, value, dtype.0);
+    zeros_like(x: ValueArg) -> Value = x.0.each(|x| x.zeros_like());
     ones_like(x: TensorArg) -> Tensor = x.0.ones_like();
     count(start: ScalarArg, step: ScalarArg, length: ShapeArg, dtype: Dt) -> Tensor = {
         let [len] = known("range", length)?;
@@ -322,13 +297,26 @@ ops! {
         drawn!(seed, int, random_int, low, high, shape(lengths)?, dtype.0);
     random_bits(lengths: ShapeArg, dtype: Dt, seed: Option<Seed>) -> Tensor =
         drawn!(seed, bits, random_bits, shape(lengths)?, dtype.0);
-    random_shuffle(x: TensorArg, seed: Option<Seed>) -> Tensor = drawn!(seed, shuffle, random_shuffle, &x.0);
+    random_shuffle(x: ValueArg, seed: Option<Seed>) -> Value = match x.0 {
+        Value::Numbers(x) => drawn!(seed, shuffle, random_shuffle, &x).map(Value::Numbers),
+        Value::Strings(x) => {
+            let rows = tonnage::positions(x.sizes().dim(0)?, DType::I64)?;
+            let order = drawn!(seed, shuffle, random_shuffle, &rows)?;
+            x.each(|part| part.gather(&order, 0)).map(Value::Strings)
+        }
+    };
     random_categorical(x: TensorArg, samples: usize, seed: Option<Seed>) -> Tensor =
         drawn!(seed, categorical, random_categorical, &x.0, samples);
     random_gamma(x: TensorArg, seed: Option<Seed>) -> Tensor = drawn!(seed, gamma, random_gamma, &x.0);
     random_poisson(x: TensorArg, seed: Option<Seed>) -> Tensor = drawn!(seed, poisson, random_poisson, &x.0);
-    stop_gradient(x: TensorArg) -> Tensor = x.0.stop_gradient();
-    identity(x: TensorArg) -> Tensor = crate::device::identity(&x.0);
+    stop_gradient(x: ValueArg) -> Value = match x.0 {
+        Value::Numbers(x) => x.stop_gradient().map(Value::Numbers),
+        strings => Ok(strings),
+    };
+    identity(x: ValueArg) -> Value = match x.0 {
+        Value::Numbers(x) => crate::device::identity(&x).map(Value::Numbers),
+        strings => Ok(strings),
+    };
     clip(x: TensorArg, low: TensorArg, high: TensorArg) -> Tensor = x.0.clip(&low.0, &high.0);
     clip_by_global_norm(parts: Several, most: f64) -> Vec<Tensor> = clip_all(parts.0, most);
 }
@@ -411,7 +399,7 @@ pub fn set_seed(seed: u64) {
 
 /// The lengths of a tensor, as a tensor that a reshape understands while they are open.
 #[pyfunction]
-pub fn shape_of(py: Python<'_>, x: TensorArg, dtype: Dt) -> PyResult<PyTensor> {
+pub fn shape_of(py: Python<'_>, x: ValueArg, dtype: Dt) -> PyResult<PyTensor> {
     let dims: std::sync::Arc<[Dim]> = x.0.shape().iter().cloned().collect();
     let attrs = tonnage_core::attrs::Attrs::Lengths { of: x.0.shape(), dtype: dtype.0 };
     let row = &tonnage_ops::shape::lengths::LENGTHS;
@@ -434,8 +422,13 @@ fn known_cast(tensor: Tensor, dtype: DType) -> tonnage::Result<Tensor> {
 
 /// A tensor of that type without values: what signatures are written in.
 #[pyfunction]
-pub fn spec(dtype: Dt, lengths: ShapeArg, lead: &str) -> PyTensor {
-    Tensor::spec(dtype.0, lengths.with_batch().open(lead)).into()
+pub fn spec(dtype: Element, lengths: ShapeArg, lead: &str) -> PyValue {
+    let shape = lengths.with_batch().open(lead);
+    match dtype.0 {
+        ElementType::Number(dtype) => Value::Numbers(Tensor::spec(dtype, shape)),
+        ElementType::String => Value::Strings(Strings::spec(shape, &format!("{lead}bytes"))),
+    }
+    .into()
 }
 
 /// Anything that can be a tensor, as one of that dtype; `hint` is taken where the data can be of it.
@@ -443,15 +436,29 @@ pub fn spec(dtype: Dt, lengths: ShapeArg, lead: &str) -> PyTensor {
 #[pyo3(signature = (value, dtype, hint))]
 pub fn to_tensor(
     value: &Bound<'_, PyAny>,
-    dtype: Option<Dt>,
-    hint: Option<Dt>,
-) -> PyResult<Py<PyTensor>> {
+    dtype: Option<Element>,
+    hint: Option<Element>,
+) -> PyResult<Py<PyAny>> {
     let py = value.py();
     if let Ok(tensor) = value.cast::<PyTensor>()
-        && dtype.is_none_or(|d| d.0 == tensor.get().tensor.dtype())
+        && dtype.is_none_or(|d| d.0 == ElementType::Number(tensor.get().tensor.dtype()))
     {
-        return Ok(tensor.clone().unbind());
+        return Ok(tensor.clone().into_any().unbind());
     }
-    let want = crate::convert::Want { wanted: dtype.map(|d| d.0), hint: hint.map(|d| d.0) };
-    Py::new(py, PyTensor::from(crate::convert::tensor(value, want)?))
+    let number = |element: Element| element.0.number().ok();
+    let want = crate::convert::Want { wanted: dtype.and_then(number), hint: hint.and_then(number) };
+    let is_of = |element: Option<Element>| element.is_some_and(|e| e.0 == ElementType::String);
+    let is_written = strings::is_written(value);
+    if is_of(dtype) || is_written && want.wanted.is_none() {
+        return strings::object(value);
+    }
+    let made = if is_written { None } else { Some(strings::value(value, want)?) };
+    match made {
+        Some(made @ Value::Numbers(_)) => Ok(PyValue::from(made).into_pyobject(py)?.unbind()),
+        Some(made) if want.wanted.is_none() => Ok(PyValue::from(made).into_pyobject(py)?.unbind()),
+        _ => {
+            let text = strings::no_number(value, want.wanted)?;
+            Err(pyo3::exceptions::PyTypeError::new_err(text))
+        }
+    }
 }

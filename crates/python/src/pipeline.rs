@@ -89,7 +89,7 @@ impl PyPipeline {
         PyPipeline(Pipeline::choose(of, choices, stop))
     }
 
-    /// Elements of several side by side, in the places of the texts of a template.
+    /// Elements of several side by side, in the places of the plain values of a template.
     #[staticmethod]
     fn zip(of: Vec<PyRef<'_, PyPipeline>>, template: &Bound<'_, PyAny>) -> PyResult<PyPipeline> {
         let template = element(template)?;
@@ -298,11 +298,11 @@ impl PyPipeline {
     }
 }
 
-/// A batch: texts and datasets have no axis to be joined along.
+/// A batch: datasets have no axis to be joined along.
 fn tensors_alone(batch: Nest) -> Result<Nest> {
     match batch.is_tensors() {
         true => Ok(batch),
-        false => Err(carry(type_error("only tensors can be batched, not texts or datasets"))),
+        false => Err(carry(type_error("only tensors can be batched, not datasets"))),
     }
 }
 

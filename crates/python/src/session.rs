@@ -3,9 +3,10 @@
 use pyo3::prelude::*;
 use tonnage::{Graph, Session, Tensor, bind};
 
-use crate::args::{Dt, ShapeArg};
+use crate::args::{Dt, ShapeArg, ValueArg};
 use crate::nest::{LeafPolicy, Nest};
 use crate::run::{self, MUCH, run, run_attached};
+use crate::strings::{FlatValues, PyValue};
 use crate::tensor::PyTensor;
 use crate::variable::PyVariable;
 
@@ -183,8 +184,10 @@ pub fn is_tracing() -> bool {
 
 /// The value of a tensor that has one, or that constants alone decide on while a function is traced.
 #[pyfunction]
-pub fn known_value(x: crate::args::TensorArg) -> Option<crate::tensor::PyTensor> {
-    bind::known(&x.0).map(Into::into)
+pub fn known_value(x: ValueArg) -> Option<PyValue> {
+    let FlatValues { tensors, kinds } = FlatValues::of([x.0]);
+    let tensors = tensors.iter().map(bind::known).collect::<Option<Vec<_>>>()?;
+    FlatValues { tensors, kinds }.values().ok()?.pop().map(PyValue::from)
 }
 
 /// Calls a callable as if nothing were traced and no graph built.

@@ -42,6 +42,7 @@ mod read;
 pub mod report;
 mod scope;
 mod sharded;
+pub mod strings;
 mod tape;
 mod tensor;
 mod trace;

@@ -8,7 +8,7 @@ x = tf.ones([2, 2])
 v = tf.Variable([1.0])
 
 tf.constant()  # wrong: arguments
-tf.constant("text")  # wrong: type of an argument
+tf.constant({"text": 1})  # wrong: type of an argument
 tf.matmul(x)  # wrong: arguments
 tf.reduce_sum(x, axes=1)  # wrong: arguments
 tf.reduce_sum(x, axis="rows")  # wrong: type of an argument

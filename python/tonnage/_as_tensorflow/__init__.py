@@ -50,7 +50,7 @@ def _label():
     """Lets classes say that they are TensorFlow's: Keras tells data of one framework from that of another by the names of classes and
     of their modules, so that it need not import the others."""
     from .. import _tonnage, sparse
-    from .._composite import RaggedTensor
+    from .._ragged import RaggedTensor
     from ..data.dataset import DatasetV2
 
     for cls, module in (

@@ -7,7 +7,7 @@ from tonnage import (
     experimental as experimental, image as image, init_scope as init_scope, inside_function as inside_function, install as install,
     io as io, is_tensor as is_tensor, keras as keras, linalg as linalg, lookup as lookup, math as math, memory as memory,
     module as module, nn as nn, onnx as onnx, profiler as profiler, random as random, raw_ops as raw_ops, sets as sets,
-    signal as signal, sparse as sparse, test as test, version as version
+    signal as signal, sparse as sparse, strings as strings, test as test, version as version
 )
 from tonnage._array import (
     bitcast as bitcast, broadcast_dynamic_shape as broadcast_dynamic_shape, broadcast_static_shape as broadcast_static_shape,
@@ -20,10 +20,7 @@ from tonnage._array import (
     zeros_like as zeros_like
 )
 from tonnage._complex import complex as complex
-from tonnage._composite import (
-    RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec, VariableAggregation as VariableAggregation,
-    VariableSynchronization as VariableSynchronization
-)
+from tonnage._composite import VariableAggregation as VariableAggregation, VariableSynchronization as VariableSynchronization
 from tonnage._control import (
     case as case, cond as cond, foldl as foldl, foldr as foldr, map_fn as map_fn, scan as scan, switch_case as switch_case,
     vectorized_map as vectorized_map, while_loop as while_loop
@@ -43,6 +40,7 @@ from tonnage._index import (
     unique_with_counts as unique_with_counts, where as where
 )
 from tonnage._print import print as print
+from tonnage._ragged import RaggedTensor as RaggedTensor, RaggedTensorSpec as RaggedTensorSpec
 from tonnage._shape import (
     Dimension as Dimension, IndexedSlices as IndexedSlices, StandIn as StandIn, TensorShape as TensorShape,
     TensorSpec as TensorSpec, TypeSpec as TypeSpec
@@ -133,6 +131,7 @@ def ones_initializer(dtype: DTypeLike = 'float32') -> Any: ...
 def random_normal_initializer(mean: TensorLike = 0.0, stddev: TensorLike = 1.0, seed: int | None = None, dtype: DTypeLike = 'float32') -> Any: ...
 def report_uninitialized_variables(var_list: Any = None, name: str | None = None) -> Any: ...
 def reset_container(name: str | None) -> Any: ...
+string: DType
 def to_float(x: TensorLike, name: str | None = None) -> Any: ...
 def to_int32(x: TensorLike, name: str | None = None) -> Any: ...
 def trainable_variables(scope: Any = None) -> list[Variable]: ...

@@ -382,7 +382,7 @@ class Dataset(DatasetV2):
         import os
 
         def like():
-            return _nest.map_structure(lambda _: 0, self.element_spec)
+            return _nest.map_structure(lambda spec: "" if spec.dtype == "string" else 0, self.element_spec)
 
         return self._like(self._pipeline.cache_file(os.fspath(filename), like), like)
 

@@ -1,4 +1,4 @@
-"""Elements: nested tensors and texts; their specs; what functions of the user make of them."""
+"""Elements: nested tensors; their specs; what functions of the user make of them."""
 
 import threading
 
@@ -9,32 +9,8 @@ from .._shape import StandIn, TensorSpec
 from ..errors import DataDecideError, OperatorNotAllowedInGraphError
 
 
-class Text(str):
-    """A text as an element: what a file is called, a line of it."""
-
-    dtype, shape, ndim = "string", (), 0
-
-    def __new__(cls, text):
-        return super().__new__(cls, text)
-
-    def numpy(self):
-        """As TensorFlow gives texts: bytes."""
-        return self.encode()
-
-
-class TextSpec:
-    """The spec of a text."""
-
-    dtype, shape = "string", ()
-
-    def __eq__(self, other):
-        return isinstance(other, TextSpec)
-
-    def __hash__(self):
-        return hash("text")
-
-    def __repr__(self):
-        return "TensorSpec(shape=(), dtype=tf.string, name=None)"
+# Where an element of another dataset goes.
+PLACE = object()
 
 
 class DatasetSpec:
@@ -54,7 +30,7 @@ class DatasetSpec:
 
 
 def as_element(value):
-    """Anything nested, as tensors and texts; lists are tensors, as TensorFlow has it."""
+    """Anything nested, as tensors; lists are tensors, as TensorFlow has it."""
     if isinstance(value, dict):
         return {k: as_element(v) for k, v in value.items()}
     if isinstance(value, tuple):
@@ -63,24 +39,20 @@ def as_element(value):
 
 
 def leaf(value):
-    """One tensor or text."""
+    """One tensor."""
     from .dataset import Dataset
 
-    if isinstance(value, (_t.Tensor, Text, Dataset)):
+    if isinstance(value, (_t.Tensor, Dataset)) or value is PLACE:
         return value
-    if isinstance(value, (str, bytes)):
-        return Text(value.decode() if isinstance(value, bytes) else value)
     if isinstance(value, StandIn) and hasattr(value, "_tonnage_flatten"):
         raise TypeError(f"a {type(value).__name__} cannot be an element of a dataset: make it dense, for instance with tf.sparse.to_dense")
     return _t.to_tensor(value, None, None)
 
 
 def spec_of(value):
-    """The spec of a tensor, a text or a dataset."""
+    """The spec of a tensor or a dataset."""
     from .dataset import Dataset
 
-    if isinstance(value, Text):
-        return TextSpec()
     if isinstance(value, Dataset):
         return DatasetSpec(value.element_spec)
     return TensorSpec(value.shape, value.dtype)

@@ -17,7 +17,7 @@ from .. import _nest
 from .. import _tonnage as _t
 from .._shape import TensorSpec
 from ..errors import DataDecideError, EndOfSequenceError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
-from .element import Text, spec_of
+from .element import spec_of
 
 _END = object()
 
@@ -204,7 +204,8 @@ class Iterator:
 
 
 def _is_static(spec):
-    return all(isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined() for leaf in _nest.flatten(spec))
+    """Whether the bytes of elements are known beforehand; those of strings are not."""
+    return all(isinstance(leaf, TensorSpec) and leaf.shape.is_fully_defined() and leaf.dtype != "string" for leaf in _nest.flatten(spec))
 
 
 def _leaves(element, spec):
@@ -325,19 +326,18 @@ class Unrolled(Passed):
         if example is _END:
             self._step(_check_end, [])
             raise StopIteration
-        kinds = [leaf if isinstance(leaf, Text) else spec_of(leaf) for leaf in _nest.flatten(example)]
-        if not all(isinstance(kind, (Text, TensorSpec)) for kind in kinds):
+        kinds = [spec_of(leaf) for leaf in _nest.flatten(example)]
+        if not all(isinstance(kind, TensorSpec) and kind.dtype != "string" for kind in kinds):
             raise DataDecideError(_UNSTABLE)
 
         def take(iterator):
             leaves = _nest.flatten(iterator._take())
-            found = [leaf if isinstance(leaf, Text) else spec_of(leaf) for leaf in leaves if leaf is not _END]
+            found = [spec_of(leaf) for leaf in leaves if leaf is not _END]
             if found != kinds:
                 raise DataDecideError(_UNSTABLE)
-            return [leaf for leaf in leaves if isinstance(leaf, _t.Tensor)]
+            return leaves
 
-        tensors = iter(self._step(take, [(kind.dtype, kind.shape.as_list()) for kind in kinds if isinstance(kind, TensorSpec)]))
-        return _nest.map_structure(lambda leaf: leaf if isinstance(leaf, Text) else next(tensors), example)
+        return _nest.pack_sequence_as(example, self._step(take, [(kind.dtype, kind.shape.as_list()) for kind in kinds]))
 
 
 _UNSTABLE = "what a dataset has in each pass, the number and the types of its elements,"

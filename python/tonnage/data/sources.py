@@ -11,7 +11,7 @@ from .. import _tonnage as _t
 from .._shape import TensorShape, TensorSpec
 from ..errors import DTypeError, InvalidArgumentError, invalid
 from .dataset import Dataset
-from .element import Text, as_element
+from .element import PLACE, as_element
 from .order import Dice
 from .._notices import ignores
 
@@ -23,8 +23,6 @@ def listed(elements, spec=None):
 
 def from_tensor_slices(tensors):
     """A row of each tensor an element."""
-    if isinstance(tensors, (list, np.ndarray)) and len(tensors) and isinstance(tensors[0], (str, bytes)):
-        return listed(list(tensors))
     tensors = as_element(tensors)
     flat = _nest.flatten(tensors)
     if not flat:
@@ -88,7 +86,7 @@ def zipped(datasets):
     for part in flat:
         if not isinstance(part, Dataset):
             raise TypeError(f"The argument to `Dataset.zip()` must be a (nested) structure of `Dataset` objects. Got {type(part)}.")
-    pipeline = _t.Pipeline.zip([part._pipeline for part in flat], _nest.map_structure(lambda _: Text(""), datasets))
+    pipeline = _t.Pipeline.zip([part._pipeline for part in flat], _nest.map_structure(lambda _: PLACE, datasets))
     return Dataset._of(pipeline, lambda: _nest.map_structure(lambda d: d.element_spec, datasets), flat)
 
 
@@ -174,12 +172,11 @@ class Generated:
 
     @staticmethod
     def _leaf(spec, value, number):
-        if spec.dtype == "string" or isinstance(value, (str, bytes)):
-            return as_element(value)
         try:
-            tensor = _t.to_tensor(np.asarray(value) if not isinstance(value, _t.Tensor) else value, None, None)
+            is_text = spec.dtype == "string" or isinstance(value, _t.Tensor)
+            tensor = _t.to_tensor(value if is_text else np.asarray(value), None, None)
             tensor = tensor if tensor.dtype == spec.dtype else _t.cast(tensor, spec.dtype)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, NotImplementedError) as error:
             raise DTypeError(None, None, f"`generator` yielded an element that could not be converted to the expected type. The expected type was "
                              f"{spec.dtype.name}, but the yielded element {number} was {value!r:.80}.") from error
         if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(tensor.shape):
@@ -220,35 +217,42 @@ def _zipped(spec, value, make):
     return make(spec, value)
 
 
+def _listed(names):
+    """Names of files, of which one alone may be given; those of a tensor as bytes."""
+    if isinstance(names, (str, bytes, os.PathLike)):
+        return [names]
+    return np.ravel(names.numpy()).tolist() if isinstance(names, _t.Tensor) else [name.item() if isinstance(name, _t.Tensor) else name for name in names]
+
+
 def list_files(pattern, shuffle, seed):
     """The names of files that match patterns."""
-    patterns = [pattern] if isinstance(pattern, (str, os.PathLike)) else list(pattern)
-    found = sorted({name for p in patterns for name in _glob.glob(os.fspath(p))})
+    patterns = [os.fsdecode(p) for p in _listed(pattern)]
+    found = sorted({name for p in patterns for name in _glob.glob(p)})
     if not found:
-        raise InvalidArgumentError(None, None, f"No files matched pattern: {', '.join(os.fspath(p) for p in patterns)}")
-    made = listed([Text(name) for name in found])
+        raise InvalidArgumentError(None, None, f"No files matched pattern: {', '.join(patterns)}")
+    made = from_tensor_slices(found)
     return made.shuffle(len(found), seed) if shuffle else made
 
 
 class TextLineDataset(Dataset):
-    """The lines of files, as texts."""
+    """The lines of files, as strings."""
 
     @ignores("TextLineDataset", "buffer_size", "num_parallel_reads")
     def __init__(self, filenames, compression_type=None, buffer_size=None, num_parallel_reads=None, name=None):
         if compression_type:
             raise ValueError("compressed files are not there")
-        names = [filenames] if isinstance(filenames, (str, os.PathLike)) else list(filenames)
+        names = [os.fsdecode(name) for name in _listed(filenames)]
 
         def lines():
             for name in names:
                 try:
-                    with open(os.fspath(name), encoding="utf-8") as file:
+                    with open(name, "rb") as file:
                         for line in file:
-                            yield Text(line.rstrip("\r\n"))
+                            yield line.removesuffix(b"\n").removesuffix(b"\r")
                 except FileNotFoundError:
                     from ..errors import NotFoundError
 
                     raise NotFoundError(None, None, f"{name}; No such file or directory") from None
 
         passes = Passes(lines)
-        self._set(_t.Pipeline.of_generators(passes), None, passes)
+        self._set(_t.Pipeline.of_generators(passes), lambda: TensorSpec([], "string"), passes)

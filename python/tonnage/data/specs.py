@@ -36,7 +36,9 @@ def parted(element, ranks):
 def padding(element, shapes, values):
     """For each tensor of an element: the shape that it is filled up to, if one is given, and the number that fills it."""
     shapes = [None if shape is None else TensorShape(shape).as_list() for shape in _of_each(shapes, element, None)]
-    values = [0 if value is None else value.numpy().item() if hasattr(value, "numpy") else value for value in _of_each(values, element, 0)]
+    values = [value.numpy() if hasattr(value, "numpy") else value for value in _of_each(values, element, 0)]
+    # Empty strings are as zeros.
+    values = [0 if value is None or value in ("", b"") else value.item() if hasattr(value, "item") else value for value in values]
     return list(zip(shapes, values))
 
 

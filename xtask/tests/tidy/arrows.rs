@@ -13,7 +13,7 @@ const ORDER: [&[&str]; 9] = [
     &["runtime"],
     &["report"],
     &["tonnage"],
-    &["onnx"],
+    &["formats", "onnx"],
     &["bench", "cli", "python"],
 ];
 

@@ -36,12 +36,15 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/python/src/callback.rs", "ENDED_BY"),
     ("crates/python/src/callback.rs", "RUNNING"),
     ("crates/python/src/dtype.rs", "ALL"),
+    ("crates/python/src/dtype.rs", "STRING"),
     ("crates/python/src/errors.rs", "CLASSES"),
     ("crates/python/src/line.rs", "FOLDERS"),
     ("crates/python/src/line.rs", "GET_FRAME"),
     ("crates/python/src/nest.rs", "LEAF"),
     ("crates/python/src/run.rs", "FORKED"),
     ("crates/python/src/tensor.rs", "SUGAR"),
+    // The scripts of characters, which never change.
+    ("crates/formats/src/strings/scripts.rs", "RANGES"),
     // Whether there is more than one context or device; the ledger of the first.
     ("crates/runtime/src/context.rs", "ENTERED"),
     ("crates/runtime/src/ledger/mod.rs", "STATE"),

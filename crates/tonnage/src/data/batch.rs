@@ -9,9 +9,8 @@ use tonnage_core::{Result, Scalar};
 
 use super::pick::boxed;
 use super::pipeline::{Form, Pipeline};
-use crate::ops::stack;
-use crate::tensor::Tensor;
-use crate::tree::{Tree, leaves};
+use crate::strings::Value;
+use crate::tree::{Tree, values};
 
 /// How one tensor of the elements is filled up.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +45,7 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
                 let count = batches(&self, size, whole);
                 Pipeline::new(Form::Elements(rows.clone().batches(size, whole)), count)
             }
-            Form::Elements(_) => self.joined("batch", size, whole, |held| by_tensor(held, joined)),
+            Form::Elements(_) => self.joined("batch", size, whole, |held| by_value(held, joined)),
         }
     }
 
@@ -55,7 +54,7 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
     pub fn padded_batch(self, size: usize, filling: impl Into<Scalar>) -> Pipeline<T> {
         let padding = Padding { shape: None, value: filling.into() };
         self.padded_batch_with(size, false, move |element| {
-            Ok(vec![padding.clone(); leaves(element).len()])
+            Ok(vec![padding.clone(); values(element).len()])
         })
     }
 
@@ -73,7 +72,7 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
                 Some(first) => padding(first)?,
                 None => Vec::new(),
             };
-            by_tensor(held, |place, parts| match paddings.get(place) {
+            by_value(held, |place, parts| match paddings.get(place) {
                 Some(padding) => padded(parts, padding),
                 None => {
                     let what = format!("{} paddings for elements of more tensors", paddings.len());
@@ -163,18 +162,15 @@ fn batches<T: Tree + Send + 'static>(of: &Pipeline<T>, size: usize, whole: bool)
     })
 }
 
-/// Elements as one, tensor by tensor.
-fn by_tensor<T: Tree>(
-    held: Vec<T>,
-    join: impl Fn(usize, &[&Tensor]) -> Result<Tensor>,
-) -> Result<T> {
-    let all: Vec<Vec<Tensor>> = held.iter().map(leaves).collect();
+/// Elements as one, value by value.
+fn by_value<T: Tree>(held: Vec<T>, join: impl Fn(usize, &[Value]) -> Result<Value>) -> Result<T> {
+    let all: Vec<Vec<Value>> = held.iter().map(values).collect();
     let Some(first) = held.into_iter().next() else {
         return Err(bad_argument("batch", "no element", "give at least one"));
     };
     let mut place = 0;
-    first.map(&mut |_| {
-        let parts: Vec<&Tensor> = all.iter().filter_map(|parts| parts.get(place)).collect();
+    first.map_values(&mut |_| {
+        let parts: Vec<Value> = all.iter().filter_map(|parts| parts.get(place).cloned()).collect();
         place += 1;
         if all.iter().any(|parts| parts.len() != all[0].len()) {
             let what = "elements of different numbers of tensors";
@@ -184,7 +180,7 @@ fn by_tensor<T: Tree>(
     })
 }
 
-fn joined(place: usize, parts: &[&Tensor]) -> Result<Tensor> {
+fn joined(place: usize, parts: &[Value]) -> Result<Value> {
     if let Some(first) = parts.first()
         && let Some((number, other)) =
             parts.iter().enumerate().find(|(_, part)| part.shape() != first.shape())
@@ -196,20 +192,20 @@ fn joined(place: usize, parts: &[&Tensor]) -> Result<Tensor> {
         );
         return Err(bad_argument("batch", what, "use padded_batch"));
     }
-    stack(parts, 0)
+    Value::stack(parts, 0)
 }
 
 /// The op that an error names where a tensor is longer than what it should be filled up to.
 pub const PAD_TO_SHAPE: &str = "padded_batch to a shape";
 
 /// Tensors of different lengths as one, filled up at the ends.
-fn padded(parts: &[&Tensor], padding: &Padding) -> Result<Tensor> {
-    let rank = parts.first().map_or(0, |part| part.rank());
-    let sizes = |part: &Tensor| part.shape().sizes().filter(|sizes| sizes.len() == rank);
+fn padded(parts: &[Value], padding: &Padding) -> Result<Value> {
+    let rank = parts.first().map_or(0, |part| part.shape().rank());
+    let sizes = |part: &Value| part.shape().sizes().filter(|sizes| sizes.len() == rank);
     let mut to = vec![0; rank];
     for part in parts {
         let Some(own) = sizes(part) else {
-            let what = format!("{} among tensors of rank {rank}", part.ty());
+            let what = format!("{} among tensors of rank {rank}", part.type_text());
             return Err(bad_argument("padded_batch", what, "give elements of one rank"));
         };
         to.iter_mut().zip(own).for_each(|(to, own)| *to = own.max(*to));
@@ -239,10 +235,10 @@ fn padded(parts: &[&Tensor], padding: &Padding) -> Result<Tensor> {
                 own.iter().zip(&to).map(|(own, to)| [0, to - own]).collect();
             // One that is as long as the longest need not be of a dtype that the filling fits, as labels beside lines.
             match own.as_slice() == to.as_slice() {
-                true => Ok((*part).clone()),
-                false => part.pad(&widths, PadMode::Constant(padding.value)),
+                true => Ok(part.clone()),
+                false => part.each(|own| own.pad(&widths, PadMode::Constant(padding.value))),
             }
         })
         .collect::<Result<Vec<_>>>()?;
-    stack(&filled.iter().collect::<Vec<_>>(), 0)
+    Value::stack(&filled, 0)
 }

@@ -8,6 +8,7 @@ use tonnage_runtime::{ArrivingArray, Context, Ledger, StagedArray, StagingBlocks
 use super::pick::boxed;
 use super::pipeline::{Elements, Pipeline};
 use super::threads::ahead;
+use crate::strings::Value;
 use crate::tensor::Tensor;
 use crate::tree::Tree;
 
@@ -81,14 +82,16 @@ fn copied<T: Tree + Send + 'static>(
 impl<T: Tree> Staged<T> {
     fn of(element: T, to: &Ledger, blocks: &mut StagingBlocks) -> Result<Staged<T>> {
         let (mut copies, mut number) = (Vec::new(), 0);
-        let element = element.map(&mut |tensor| {
+        let element = element.map_values(&mut |value| {
+            // Strings stay in host memory.
+            let Value::Numbers(tensor) = value else { return Ok(value) };
             let array = tensor.array(STEP)?;
             // Descriptions lie nowhere, and what is on a device already is moved as it is used.
             if array.device() == Some(Device::CPU) && array.layout().count() > 0 {
                 copies.push((number, StagedArray::of(array, to, blocks, STEP)?));
             }
             number += 1;
-            Ok(tensor)
+            Ok(Value::Numbers(tensor))
         })?;
         Ok(Staged { element, copies })
     }
@@ -105,13 +108,14 @@ impl<T: Tree> Staged<T> {
 impl<T: Tree> Arriving<T> {
     fn arrived(mut self) -> Result<T> {
         let mut number = 0;
-        self.element.map(&mut |tensor| {
+        self.element.map_values(&mut |value| {
+            let Value::Numbers(tensor) = value else { return Ok(value) };
             let is_next = self.copies.front().is_some_and(|(of, _)| *of == number);
             number += 1;
-            match is_next.then(|| self.copies.pop_front()).flatten() {
-                Some((_, copy)) => Ok(copy.arrived()?.map_or(tensor, Tensor::from_array)),
-                None => Ok(tensor),
-            }
+            Ok(Value::Numbers(match is_next.then(|| self.copies.pop_front()).flatten() {
+                Some((_, copy)) => copy.arrived()?.map_or(tensor, Tensor::from_array),
+                None => tensor,
+            }))
         })
     }
 }

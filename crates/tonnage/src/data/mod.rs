@@ -29,7 +29,7 @@ use tonnage_core::{Dim, Result, Source};
 use crate::make;
 use crate::random::RandomKey;
 use crate::tensor::Tensor;
-use crate::tree::Tree;
+use crate::tree::{Tree, values};
 
 /// Tensors whose rows belong together: images and their labels, say.
 ///
@@ -53,16 +53,16 @@ impl<T: Tree> Dataset<T> {
     pub fn of(data: T) -> Result<Dataset<T>> {
         let source = Source::here();
         let mut rows = None;
-        let mut wrong: Option<tonnage_core::TensorType> = None;
-        data.for_each(&mut |tensor| {
-            let own = tensor.shape().first().and_then(Dim::known);
+        let mut wrong: Option<String> = None;
+        for value in values(&data) {
+            let own = value.shape().first().and_then(Dim::known);
             match (own, rows) {
                 (Some(own), None) => rows = Some(own),
                 (Some(own), Some(rows)) if own == rows => {}
-                _ if wrong.is_none() => wrong = Some(tensor.ty()),
+                _ if wrong.is_none() => wrong = Some(value.type_text()),
                 _ => {}
             }
-        });
+        }
         match (rows, wrong) {
             (Some(rows), None) => Ok(Dataset { data, rows }),
             (_, wrong) => {
@@ -89,7 +89,7 @@ impl<T: Tree> Dataset<T> {
 
     /// The rows of these numbers, in bytes of their own.
     pub fn rows(&self, numbers: &Tensor) -> Result<T> {
-        self.data.share().map(&mut |tensor| tensor.gather(numbers, 0))
+        self.data.share().map_values(&mut |value| value.each(|tensor| tensor.gather(numbers, 0)))
     }
 
     /// Everything.

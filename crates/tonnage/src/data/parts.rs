@@ -5,7 +5,8 @@ use tonnage_core::{Dim, Result};
 
 use super::pick::boxed;
 use super::pipeline::Pipeline;
-use crate::tree::{Tree, leaves};
+use crate::strings::Value;
+use crate::tree::{Tree, values};
 use crate::world::part_of;
 
 impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
@@ -45,11 +46,11 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
 }
 
 fn part<T: Tree>(batch: T, rank: usize, ranks: usize) -> Result<T> {
-    let all = leaves(&batch);
-    let rows = |tensor: &crate::Tensor| tensor.shape().first().and_then(Dim::known);
+    let all = values(&batch);
+    let rows = |value: &Value| value.shape().first().and_then(Dim::known);
     let first = all.first().and_then(rows);
     let Some(first) = first.filter(|first| all.iter().all(|t| rows(t) == Some(*first))) else {
-        let types: Vec<String> = all.iter().map(|tensor| tensor.ty().to_string()).collect();
+        let types: Vec<String> = all.iter().map(Value::type_text).collect();
         let what = format!("an element of {}", types.join(", "));
         return Err(bad_argument(
             "part_of_batches",
@@ -59,5 +60,5 @@ fn part<T: Tree>(batch: T, rank: usize, ranks: usize) -> Result<T> {
     };
     let own = part_of(first, rank, ranks);
     let own = [(own.start as i64..own.end as i64).into()];
-    batch.map(&mut |tensor| tensor.slice(&own))
+    batch.map_values(&mut |value| value.each(|tensor| tensor.slice(&own)))
 }

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tonnage_core::Bytes;
 
 use super::pipeline::Elements;
-use crate::tree::Tree;
+use crate::strings::Value;
+use crate::tensor::Tensor;
+use crate::tree::{Tree, values};
 
 /// What a step of a pipeline, or whoever else keeps rows ready, holds at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,11 +109,17 @@ impl PipelinePass {
 
 /// What an element's tensors take, each in a buffer of its own; recipes take nothing.
 fn taken<T: Tree>(element: &T) -> Bytes {
-    let mut sum = Bytes::ZERO;
-    element.for_each(&mut |tensor| {
-        if !tensor.is_recipe() {
-            sum += tensor.ty().bytes("pipeline").unwrap_or_default().rounded();
+    let own = |tensor: &Tensor| match tensor.is_recipe() {
+        true => Bytes::ZERO,
+        false => tensor.ty().bytes("pipeline").unwrap_or_default().rounded(),
+    };
+    let each = |value: &Value| match value {
+        Value::Numbers(tensor) => own(tensor),
+        Value::Strings(strings) => {
+            let (offsets, sizes, _) = strings.parts();
+            let text = strings.text_bytes().unwrap_or(0) as u64;
+            own(offsets) + own(sizes) + Bytes::new(text).rounded()
         }
-    });
-    sum
+    };
+    values(element).iter().map(each).sum()
 }

@@ -12,8 +12,9 @@ use super::shuffle::Shuffle;
 use super::{Count, Dataset, Holds};
 use crate::make;
 use crate::ops::Index;
+use crate::strings::Value;
 use crate::tensor::Tensor;
-use crate::tree::Tree;
+use crate::tree::{Tree, values};
 
 /// Numbers that are read from an order at once.
 const PIECE: usize = 4096;
@@ -29,7 +30,9 @@ pub(super) trait RowSource<T>: Send + Sync {
 
 impl<T: Tree + Send + Sync> RowSource<T> for Dataset<T> {
     fn row(&self, number: i64) -> Result<T> {
-        self.whole().share().map(&mut |tensor| tensor.get(&[Index::At(number)]))
+        self.whole()
+            .share()
+            .map_values(&mut |value| value.each(|part| part.get(&[Index::At(number)])))
     }
 
     fn rows(&self, numbers: &[i64]) -> Result<T> {
@@ -37,7 +40,7 @@ impl<T: Tree + Send + Sync> RowSource<T> for Dataset<T> {
         match numbers {
             [first, .., last] if follows => {
                 let part = [(*first..*last + 1).into()];
-                self.whole().share().map(&mut |tensor| tensor.slice(&part))
+                self.whole().share().map_values(&mut |value| value.each(|own| own.slice(&part)))
             }
             _ => self.rows(&make::tensor(numbers)?),
         }
@@ -194,8 +197,7 @@ impl<T: Tree + Send + Sync + 'static> Pipeline<T> {
 
 /// An element as rows.
 fn whole<T: Tree>(element: T) -> Result<Dataset<T>> {
-    let mut types = Vec::new();
-    element.for_each(&mut |tensor| types.push(tensor.ty().to_string()));
+    let types: Vec<String> = values(&element).iter().map(Value::type_text).collect();
     Dataset::of(element).map_err(|_| {
         let what = format!("an element of {}", types.join(", "));
         bad_argument(

@@ -8,7 +8,8 @@ use tonnage_core::{Error, ErrorKind, Result};
 use super::Count;
 use super::pick::boxed;
 use super::pipeline::Pipeline;
-use crate::tree::Tree;
+use crate::strings::Value;
+use crate::tree::{Tree, values};
 
 impl<T: Tree + Send + 'static> Pipeline<T> {
     /// Each as `f` makes it. What `f` draws should be drawn from a key of its own: the state of all random numbers is that of whoever draws
@@ -161,18 +162,19 @@ impl<T: Tree + Send + 'static> Pipeline<T> {
 fn bits<T: Tree>(element: &T) -> Result<(String, Vec<u8>)> {
     let (mut text, mut bits) = (String::new(), Vec::new());
     element.describe(&mut text);
-    let mut failed = None;
-    element.for_each(&mut |tensor| {
-        text.push_str(&tensor.ty().to_string());
-        let read = || -> Result<()> {
-            let start = bits.len();
-            let bytes = tensor.ty().bytes("unique")?.get() as usize;
-            bits.resize(start + bytes, 0);
-            tensor.array("an element")?.copy_to(&mut bits[start..])
-        };
-        if failed.is_none() {
-            failed = { read }().err();
+    for value in values(element) {
+        text.push_str(&value.type_text());
+        match value {
+            Value::Numbers(tensor) => {
+                let start = bits.len();
+                bits.resize(start + tensor.ty().bytes("unique")?.get() as usize, 0);
+                tensor.array("an element")?.copy_to(&mut bits[start..])?;
+            }
+            Value::Strings(strings) => strings.visit(&mut |one| {
+                bits.extend(one.len().to_le_bytes());
+                bits.extend(one);
+            })?,
         }
-    });
-    failed.map_or(Ok((text, bits)), Err)
+    }
+    Ok((text, bits))
 }

@@ -20,8 +20,13 @@ use crate::tensor::Tensor;
 pub struct Lent<'a>(&'a In<'a>);
 
 impl<'a> Lent<'a> {
-    pub(super) fn new(input: &'a In<'a>) -> Lent<'a> {
+    pub(crate) fn new(input: &'a In<'a>) -> Lent<'a> {
         Lent(input)
+    }
+
+    /// What was lent.
+    pub(crate) fn input(&self) -> &'a In<'a> {
+        self.0
     }
 
     /// Dtype of its elements.
@@ -63,6 +68,12 @@ impl<'a> Lent<'a> {
                 Err(tonnage_core::error::bad_argument("scalar", what, help).at(source))
             }
         }
+    }
+
+    /// The element of that number in logical order. There must be one.
+    pub fn nth(&self, number: usize) -> Scalar {
+        let place = self.0.layout.nth(number);
+        with_element!(self.dtype(), T => self.0.slice::<T>()[place].to_scalar())
     }
 
     /// A copy that may be kept and computed with. It is in the ledger under this line.

@@ -64,7 +64,7 @@ impl Drop for CallbackScope {
 }
 
 /// Applies an op that runs `run`.
-fn host<F>(
+pub(crate) fn host<F>(
     op: &'static OpDef,
     inputs: &[&Tensor],
     results: &[TensorType],

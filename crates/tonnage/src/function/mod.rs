@@ -376,8 +376,9 @@ impl<A: Tree, R: Tree, F: Fn(A) -> Result<R>> Function<A, R, F> {
         }
         given.check()?;
         self.retraces.traced(self.made, &given);
+        let is_known = |tensor: &Tensor| tensor.shape().sizes().is_some();
         if let Some(families) = &self.families
-            && given.symbols.is_empty()
+            && leaves(arguments).iter().all(is_known)
         {
             let coarse = CallKey::of_types(&given.text, &given.types).coarse();
             let relaxed = lock(families).relaxed(&given, coarse.clone());

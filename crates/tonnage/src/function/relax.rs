@@ -31,13 +31,13 @@ const FAMILIES: usize = 256;
 impl Families {
     /// Notes the sizes of a call that has no trace yet; a signature with open dims, if it is time.
     pub fn relaxed(&mut self, given: &Signature, coarse: CallKey) -> Option<Signature> {
-        let row: Option<Vec<usize>> =
-            given.types.iter().flat_map(|ty| ty.shape.iter()).map(Dim::known).collect();
+        // The number of bytes of strings is open already.
+        let size = |dim: &Dim| dim.known().unwrap_or(usize::MAX);
+        let row: Vec<usize> = given.types.iter().flat_map(|ty| ty.shape.iter()).map(size).collect();
         if self.0.len() >= FAMILIES && !self.0.contains_key(&coarse) {
             return None;
         }
         let family = self.0.entry(coarse).or_default();
-        let row = row?;
         if !family.sizes.contains(&row) {
             if family.sizes.len() >= MAX_RECORDED {
                 family.sizes.remove(0);

@@ -9,7 +9,8 @@ use tonnage_core::heap::{Heap, Seen};
 use tonnage_core::{Dim, Error, Result, Symbol, TensorType};
 
 use super::key::{CallKey, head};
-use crate::tree::{Tree, leaf_paths};
+use crate::strings::{Value, open_bytes};
+use crate::tree::{Tree, leaf_paths, values};
 
 /// Sizes of the open dims of a call, in the order of [`Signature::symbols`].
 pub(crate) type Bound = SmallVec<[usize; 4]>;
@@ -40,6 +41,15 @@ impl Signature {
         arguments.describe(&mut text);
         let mut types = Vec::new();
         arguments.for_each(&mut |tensor| types.push(tensor.ty()));
+        // How many bytes strings have is open, whatever it is in this call.
+        let mut leaf = 0;
+        for value in values(arguments) {
+            if let Value::Strings(_) = value {
+                leaf += 2;
+                types[leaf].shape = [open_bytes(leaf)].into();
+            }
+            leaf += 1;
+        }
         Signature::new(text, types, leaf_paths(arguments))
     }
 

@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, Hash};
 use tonnage_core::{ErrorKind, Result};
 
 use super::{Tree, within};
+use crate::strings::Value;
 use crate::tensor::Tensor;
 
 impl<T: Tree> Tree for Option<T> {
@@ -17,6 +18,9 @@ impl<T: Tree> Tree for Option<T> {
     }
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Option<T>> {
         self.map(|inner| inner.map(f)).transpose()
+    }
+    fn map_values(self, f: &mut dyn FnMut(Value) -> Result<Value>) -> Result<Option<T>> {
+        self.map(|inner| inner.map_values(f)).transpose()
     }
     fn take(self, f: &mut dyn FnMut(Tensor)) {
         if let Some(inner) = self {
@@ -65,6 +69,9 @@ impl<T: Tree> Tree for Vec<T> {
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Vec<T>> {
         self.into_iter().map(|inner| inner.map(f)).collect()
     }
+    fn map_values(self, f: &mut dyn FnMut(Value) -> Result<Value>) -> Result<Vec<T>> {
+        self.into_iter().map(|inner| inner.map_values(f)).collect()
+    }
     fn take(self, f: &mut dyn FnMut(Tensor)) {
         self.into_iter().for_each(|inner| inner.take(f));
     }
@@ -79,14 +86,20 @@ impl<T: Tree> Tree for Vec<T> {
     }
 }
 
+fn whole<T, const N: usize>(made: Vec<T>) -> Result<[T; N]> {
+    made.try_into()
+        .map_err(|_| ErrorKind::BadGraph { what: "an array of another length".into() }.into())
+}
+
 impl<T: Tree, const N: usize> Tree for [T; N] {
     fn for_each(&self, f: &mut dyn FnMut(&Tensor)) {
         self.iter().for_each(|inner| inner.for_each(f));
     }
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<[T; N]> {
-        let made = self.into_iter().map(|inner| inner.map(f)).collect::<Result<Vec<T>>>()?;
-        made.try_into()
-            .map_err(|_| ErrorKind::BadGraph { what: "an array of another length".into() }.into())
+        whole(self.into_iter().map(|inner| inner.map(f)).collect::<Result<Vec<T>>>()?)
+    }
+    fn map_values(self, f: &mut dyn FnMut(Value) -> Result<Value>) -> Result<[T; N]> {
+        whole(self.into_iter().map(|inner| inner.map_values(f)).collect::<Result<Vec<T>>>()?)
     }
     fn take(self, f: &mut dyn FnMut(Tensor)) {
         self.into_iter().for_each(|inner| inner.take(f));
@@ -134,6 +147,9 @@ impl<K: Ord + Clone + Debug, T: Tree> Tree for BTreeMap<K, T> {
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<BTreeMap<K, T>> {
         self.into_iter().map(|(key, inner)| Ok((key, inner.map(f)?))).collect()
     }
+    fn map_values(self, f: &mut dyn FnMut(Value) -> Result<Value>) -> Result<BTreeMap<K, T>> {
+        self.into_iter().map(|(key, inner)| Ok((key, inner.map_values(f)?))).collect()
+    }
     fn take(self, f: &mut dyn FnMut(Tensor)) {
         self.into_values().for_each(|inner| inner.take(f));
     }
@@ -172,6 +188,9 @@ where
     }
     fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<Self> {
         into_sorted(self).into_iter().map(|(key, inner)| Ok((key, inner.map(f)?))).collect()
+    }
+    fn map_values(self, f: &mut dyn FnMut(Value) -> Result<Value>) -> Result<Self> {
+        into_sorted(self).into_iter().map(|(key, inner)| Ok((key, inner.map_values(f)?))).collect()
     }
     fn take(self, f: &mut dyn FnMut(Tensor)) {
         into_sorted(self).into_iter().for_each(|(_, inner)| inner.take(f));

@@ -13,12 +13,13 @@ pub use plain::Static;
 
 use tonnage_core::Result;
 
+use crate::strings::Value;
 use crate::tensor::Tensor;
 
 /// Something that is made of tensors and plain values. Tensors become inputs of a traced function; plain
 /// values are part of its signature: another value is another trace.
 ///
-/// Implemented for tensors, tuples of up to 8, arrays, `Vec`, `Option`, `HashMap` and `BTreeMap` (in the
+/// Implemented for tensors, of numbers and of strings, tuples of up to 8, arrays, `Vec`, `Option`, `HashMap` and `BTreeMap` (in the
 /// order of their keys), numbers, booleans, strings and variables. For a struct, [`tree!`](crate::tree)
 /// writes it; anything else that can be cloned and printed is a plain value as [`Static`].
 pub trait Tree: Sized {
@@ -36,6 +37,11 @@ pub trait Tree: Sized {
 
     /// Writes down everything but the tensors: how it is nested, and plain values.
     fn describe(&self, text: &mut String);
+
+    /// The same with every value replaced: tensors of strings are one, not three. What goes by rows asks here. What has strings in it hands this on to them.
+    fn map_values(self, f: &mut dyn FnMut(Value) -> Result<Value>) -> Result<Self> {
+        self.map(&mut |tensor| f(Value::Numbers(tensor))?.numbers())
+    }
 
     /// Calls `f` with where each tensor is, as Rust would write it: `.1[0].weight`; in the order of
     /// [`Tree::for_each`]. `path` is where the tree itself is, and is left as it was.
@@ -66,6 +72,17 @@ pub(crate) fn leaves<T: Tree>(tree: &T) -> Vec<Tensor> {
     all
 }
 
+/// Every value of a tree, shared.
+pub(crate) fn values<T: Tree>(tree: &T) -> Vec<Value> {
+    let mut all = Vec::new();
+    // Nothing fails here: each value stays itself.
+    let _ = tree.share().map_values(&mut |value| {
+        all.push(value.clone());
+        Ok(value)
+    });
+    all
+}
+
 impl Tree for Tensor {
     fn for_each(&self, f: &mut dyn FnMut(&Tensor)) {
         f(self);
@@ -92,6 +109,9 @@ macro_rules! tuples {
             }
             fn map(self, f: &mut dyn FnMut(Tensor) -> Result<Tensor>) -> Result<($($T,)+)> {
                 Ok(($(self.$i.map(f)?,)+))
+            }
+            fn map_values(self, f: &mut dyn FnMut(Value) -> Result<Value>) -> Result<($($T,)+)> {
+                Ok(($(self.$i.map_values(f)?,)+))
             }
             fn take(self, f: &mut dyn FnMut(Tensor)) {
                 $(self.$i.take(f);)+

@@ -41,6 +41,13 @@ macro_rules! tree {
                 Ok($name { $($field: $crate::Tree::map(self.$field, f)?,)* })
             }
             #[allow(unused_variables, reason = "a struct may be empty")]
+            fn map_values(
+                self,
+                f: &mut dyn FnMut($crate::strings::Value) -> $crate::Result<$crate::strings::Value>,
+            ) -> $crate::Result<Self> {
+                Ok($name { $($field: $crate::Tree::map_values(self.$field, f)?,)* })
+            }
+            #[allow(unused_variables, reason = "a struct may be empty")]
             fn take(self, f: &mut dyn FnMut($crate::Tensor)) {
                 $($crate::Tree::take(self.$field, f);)*
             }

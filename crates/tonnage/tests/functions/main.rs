@@ -22,4 +22,5 @@ mod programs;
 mod random_loops;
 mod random_programs;
 mod rewrites;
+mod strings;
 mod transposed;
