@@ -1,5 +1,7 @@
 //! Tensors of strings: what they take, what moves them, and that functions, loops and pipelines take them like others.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stand outside of test functions")]
+
 use tonnage::data::{Dataset, Padding, Pipeline};
 use tonnage::strings::{Strings, Value};
 use tonnage::{
