@@ -16,6 +16,7 @@ mod axes;
 mod body;
 mod conv;
 mod draw;
+mod group;
 mod index;
 mod maps;
 mod mask;
