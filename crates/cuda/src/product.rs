@@ -24,7 +24,10 @@ const MANY: u64 = 1 << 22;
 const FEW: u64 = 1 << 17;
 
 /// Steps of a sum that are worth a part of their own, of few results and of more.
-const PARTS: [u64; 2] = [128, 1024];
+const PARTS: [u64; 2] = [256, 1024];
+
+/// Steps of sums whose few results are worth as much workspace as the operands take.
+const LONG: u64 = 1 << 14;
 
 /// An operand: whether its columns, not its rows, are runs of neighbours; how far those lie apart; and how far the matrices of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,9 +128,12 @@ impl Product {
         if results >= MANY {
             return Bytes::ZERO;
         }
-        let parts = self.depth.saturating_sub(1) / PARTS[usize::from(results >= FEW)];
-        let sums = results * self.dtype.compute().size() as u64;
-        WORKSPACE.min(Bytes::new(sums.saturating_mul(parts)))
+        let (is_few, is_long) = (results < FEW, self.depth >= LONG);
+        let parts = self.depth.saturating_sub(1) / PARTS[usize::from(!is_few)];
+        let sums = (results * self.dtype.compute().size() as u64).saturating_mul(parts);
+        let operands = (self.rows + self.cols) * self.depth * self.batch;
+        let read = operands.saturating_mul(self.dtype.size() as u64);
+        WORKSPACE.min(Bytes::new(if is_few && is_long { sums.max(read) } else { sums }))
     }
 }
 
@@ -304,7 +310,8 @@ mod tests {
             Product::of(DType::BF16, (&a, false), (&b, false), &[rows, cols]).unwrap().space()
         };
         assert_eq!(space(1024, 1024, 1024), Bytes::ZERO);
-        assert_eq!(space(64, 64, 4096), Bytes::new(31 * 64 * 64 * 4));
+        assert_eq!(space(64, 64, 4096), Bytes::new(15 * 64 * 64 * 4));
+        assert_eq!(space(64, 64, 65_536), Bytes::new(128 * 65_536 * 2));
         assert_eq!(space(768, 768, 65_536), WORKSPACE);
         assert_eq!(space(65_536, 768, 3072), Bytes::ZERO);
     }

@@ -9,7 +9,7 @@
 //! branches, `looping` loops, and `loop_backward` their backward passes; `transfer` hands values to the disk lane, and `network` runs
 //! transfers between ranks beside the kernels. They
 //! take the parts that they need, and say what is to run on which byte ranges; `bytes` copies, and reads and writes the few numbers that
-//! say what runs next. The device runs it ([`Backend`](crate::backend::Backend)): nothing here sees a slice or calls a kernel.
+//! say what runs next. The device runs it ([`Backend`]): nothing here sees a slice or calls a kernel.
 
 mod alone;
 mod bytes;
