@@ -84,15 +84,7 @@ fn run_all() -> Result<()> {
         let launch =
             emit::launch(program, domain, operands, &[y.get() as u64], Some(z.get() as u64))?;
         let Some(launch) = launch else { return Ok(()) };
-        gpu.launch(&launch, None)?;
-        gpu.wait()?;
-        let repeats = 20;
-        let start = Instant::now();
-        for _ in 0..repeats {
-            gpu.launch(&launch, None)?;
-        }
-        gpu.wait()?;
-        let seconds = start.elapsed().as_secs_f64() / f64::from(repeats);
+        let seconds = timed(&gpu, || gpu.launch(&launch, None))?;
         println!("{name:24} {:9.1} us  {:6.2} TB/s", seconds * 1e6, moved as f64 / seconds / 1e12);
         Ok(())
     };
@@ -182,14 +174,7 @@ fn run_all() -> Result<()> {
                 capability,
             };
             let Some(launch) = emit::launch_op(&call)? else { return Ok(()) };
-            gpu.launch(&launch, None)?;
-            gpu.wait()?;
-            let start = Instant::now();
-            for _ in 0..20 {
-                gpu.launch(&launch, None)?;
-            }
-            gpu.wait()?;
-            let seconds = start.elapsed().as_secs_f64() / 20.0;
+            let seconds = timed(&gpu, || gpu.launch(&launch, None))?;
             let (name, rate) = (op.name, moved as f64 / seconds / 1e12);
             println!("{name:24} {:9.1} us  {rate:6.2} TB/s", seconds * 1e6);
             Ok(())
@@ -402,14 +387,7 @@ fn batch_norm(gpu: &Gpu, [x, y, z]: [u64; 3]) -> Result<()> {
             capability,
         };
         let Some(launch) = emit::launch_op(&call)? else { continue };
-        gpu.launch(&launch, None)?;
-        gpu.wait()?;
-        let start = Instant::now();
-        for _ in 0..20 {
-            gpu.launch(&launch, None)?;
-        }
-        gpu.wait()?;
-        let seconds = start.elapsed().as_secs_f64() / 20.0;
+        let seconds = timed(gpu, || gpu.launch(&launch, None))?;
         let rate = (passes * half) as f64 / seconds / 1e12;
         println!("{:24} {:9.1} us  {rate:6.2} TB/s", op.name, seconds * 1e6);
     }

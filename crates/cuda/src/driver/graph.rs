@@ -56,13 +56,6 @@ unsafe impl Send for RecordedLaunches {}
 // SAFETY: as above; it is only launched through a shared reference, and the driver locks what threads share.
 unsafe impl Sync for RecordedLaunches {}
 
-impl RecordedLaunches {
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-}
-
 impl std::fmt::Debug for RecordedLaunches {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} launches", self.count)
@@ -75,6 +68,33 @@ impl Drop for RecordedLaunches {
         unsafe {
             let _ = sys::cuCtxSetCurrent(self.context);
             let _ = sys::cuGraphExecDestroy(self.graph);
+        }
+    }
+}
+
+/// A stream that records, until this is dropped: whoever panics meanwhile leaves nothing behind.
+struct Capture {
+    stream: sys::CUstream,
+    /// What was recorded, once it has ended.
+    graph: sys::CUgraph,
+}
+
+impl Capture {
+    /// Ends it: what this thread recorded, if the driver has a graph of it.
+    fn end(&mut self) -> Option<Recording> {
+        let recording = RECORDING.take()?;
+        // SAFETY: a stream that records, for it is this thread's; the driver writes a handle, or null.
+        let ended = said(unsafe { sys::cuStreamEndCapture(self.stream, &mut self.graph) });
+        (ended.is_ok() && !self.graph.is_null()).then_some(recording)
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let _ = self.end();
+        if !self.graph.is_null() {
+            // SAFETY: a graph that nobody else has; what was made of it does not need it.
+            let _ = unsafe { sys::cuGraphDestroy(self.graph) };
         }
     }
 }
@@ -104,24 +124,17 @@ impl Gpu {
         let recording =
             Recording { context: self.context, stream, demands: Vec::new(), needed_host: false };
         RECORDING.set(Some(recording));
+        let mut capture = Capture { stream, graph: ptr::null_mut() };
         let launched = launch();
-        let recording = RECORDING.take();
-        let mut graph = ptr::null_mut();
-        // SAFETY: the stream that records; the driver writes a handle, or null.
-        let ended = said(unsafe { sys::cuStreamEndCapture(stream, &mut graph) });
-        let fit = recording.filter(|recording| !recording.needed_host);
-        let made = match (launched, ended, fit, graph.is_null()) {
-            (Ok(()), Ok(()), Some(recording), false) => self.instantiated(graph, recording),
-            _ => None,
-        };
-        if !graph.is_null() {
-            // SAFETY: a graph that nobody else has; what was made of it does not need it.
-            let _ = unsafe { sys::cuGraphDestroy(graph) };
+        let recording = capture.end().filter(|recording| !recording.needed_host)?;
+        match launched {
+            Ok(()) => self.instantiated(&capture, recording),
+            Err(_) => None,
         }
-        made
     }
 
-    fn instantiated(&self, graph: sys::CUgraph, recording: Recording) -> Option<RecordedLaunches> {
+    fn instantiated(&self, capture: &Capture, recording: Recording) -> Option<RecordedLaunches> {
+        let graph = capture.graph;
         let (mut count, mut made) = (0, ptr::null_mut());
         // SAFETY: a graph; without room for the nodes the driver writes their number.
         said(unsafe { sys::cuGraphGetNodes(graph, ptr::null_mut(), &mut count) }).ok()?;

@@ -92,11 +92,11 @@ pub fn scratch(op: &OpDef, call: &Call) -> Bytes {
     if len == 0 { Bytes::ZERO } else { Bytes::new(parts(len as u64).iter().sum()) }
 }
 
-/// Where a launch has the number of the rows that it makes, as 32 bits; nothing of one whose rows are known before.
+/// Where a launch has the number of the rows that it makes, as 32 bits.
 pub fn counted(launch: &Launch) -> Option<u64> {
-    let KernelKey::Mask(MaskKey { mask: Mask::Take | Mask::Where, .. }) = launch.key else {
+    if !matches!(launch.key, KernelKey::Mask(_)) {
         return None;
-    };
+    }
     let [len, .., counts, _, _] = launch.words.get(..FIRST)? else { return None };
     Some(counts + 4 * len.div_ceil(TILE))
 }

@@ -97,13 +97,13 @@ pub fn copy(planned: &TileRun, layout: &Layout) -> TileRun {
     TileRun::new(planned.program.clone(), layout.sizes.clone(), reads)
 }
 
-/// What the call of a kernel needs.
+/// What the call of a kernel needs, and whether it is the kernel that decides sizes of what it makes: those of its inputs are known by now.
 pub fn kernel_call(
     places: &Places,
     sizes: &DecidedSizes,
     node: &Node,
     attrs: &Attrs,
-) -> Result<KernelCall> {
+) -> Result<(KernelCall, bool)> {
     let types = types_of(places, sizes, node);
     let call = Call { op: node.op.name, inputs: &types, attrs, regions: &[] };
     let mut made = (node.op.infer)(&call)?;
@@ -111,7 +111,9 @@ pub fn kernel_call(
         made.extend((node.op.saves.aux)(&call)?);
     }
     let lies = |ty: &TensorType| Layout::contiguous(ty.shape.most().unwrap_or_default());
-    Ok(KernelCall { outputs: made.iter().map(lies).collect(), cost: (node.op.cost)(&call) })
+    let decides = made.iter().any(|ty| ty.shape.sizes().is_none());
+    let outputs = made.iter().map(lies).collect();
+    Ok((KernelCall { outputs, cost: (node.op.cost)(&call) }, decides))
 }
 
 /// Types of a node's inputs.

@@ -79,12 +79,12 @@ pub fn kernel(
 ) -> Result<()> {
     let node = node_of(frame.places.plan(), step)?;
     let (decided_attrs, decided);
-    let (attrs, call) = match planned {
-        Some(call) => (&node.attrs, call),
+    let (attrs, call, decides) = match planned {
+        Some(call) => (&node.attrs, call, false),
         None => {
             decided_attrs = frame.sizes.attrs(&node.attrs);
             decided = dynamic::kernel_call(&frame.places, &frame.sizes, node, &decided_attrs)?;
-            (&decided_attrs, &decided)
+            (&decided_attrs, &decided.0, decided.1)
         }
     };
     let (places, generators) = (&frame.places, &frame.generators);
@@ -109,7 +109,7 @@ pub fn kernel(
         attrs,
         inputs,
         outputs,
-        decides: step.dynamic,
+        decides,
         epilogue: epilogue.as_ref().map(|(run, loads)| (*run, loads.as_slice())),
         cost,
         stop: frame.stop.inside_step(),

@@ -168,7 +168,7 @@ impl Replays {
         let figures = CallFigures::of(&frame);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(launches) = launches else {
-            *state = ReplayState { tried: MOST, ..ReplayState::default() };
+            (state.tried, state.seen) = (MOST, Vec::new());
             return None;
         };
         let made = Arc::new(RecordedCall { site, launches, figures });

@@ -149,8 +149,11 @@ fn same_on_both(
     let plan = on_device.plan(&given)?;
     let got = on_device.call(given.clone())?.to_vec::<f32>()?;
     let joined = plan.steps.iter().any(|step| step.epilogue.is_some());
+    // Whole numbers have no rounding; sums of others are added up in another order.
+    let is_whole = expected.iter().all(|x| x.fract() == 0.0);
     let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 * b.abs().max(1.0);
-    println!("joined: {joined}, the same: {}", got.iter().zip(&expected).all(close));
+    let same = got == expected || !is_whole && got.iter().zip(&expected).all(close);
+    println!("joined: {joined}, the same: {same}");
     assert_eq!(on_device.last_run().unwrap().measured.used, plan.peak());
     Ok(())
 }
