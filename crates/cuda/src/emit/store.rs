@@ -8,7 +8,7 @@ use tonnage_core::error::Result;
 use tonnage_core::tile::{Form, TileProgram};
 
 use super::axes::{Axes, contiguous};
-use super::group::{Group, Part, positions};
+use super::neighbours::{GoneThrough, Neighbours, positions};
 use super::operand::{BLOCK, OperandClass, Placed, block, comes_in_blocks};
 use super::{
     KernelKey, Launch, Operand, Share, THREADS, TileKey, bad, blocks, body, c_type, transpose,
@@ -302,12 +302,13 @@ pub fn text(key: &TileKey, one_by_one: bool) -> String {
             _ => Ok(()),
         };
     }
-    let group = Group { key, first: &first, outputs };
-    group.elements(&mut text, if one_by_one { Part::OneByOne } else { Part::Whole });
+    let neighbours = Neighbours { key, first: &first, outputs };
+    neighbours
+        .elements(&mut text, if one_by_one { GoneThrough::OneByOne } else { GoneThrough::Whole });
     text.push_str("    }\n  }\n");
     // A row is a multiple of a group, where there are rows.
     if vector > 1 && !one_by_one && rank == 1 {
-        group.rest(&mut text);
+        neighbours.rest(&mut text);
     }
     text.push_str("}\n");
     text

@@ -10,7 +10,7 @@ use super::{Share, TileKey, body, c_type};
 
 /// Which elements are gone through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum GoneThrough {
     /// All of a group, at once.
     Whole,
     /// Those of a group that are there, one by one.
@@ -20,7 +20,7 @@ pub enum Part {
 }
 
 /// A group of neighbours that a thread takes.
-pub struct Group<'a> {
+pub struct Neighbours<'a> {
     pub key: &'a TileKey,
     /// Where the arguments of each operand begin, and its steps.
     pub first: &'a [(usize, usize)],
@@ -28,7 +28,7 @@ pub struct Group<'a> {
     pub outputs: usize,
 }
 
-impl Group<'_> {
+impl Neighbours<'_> {
     /// What stands behind the last whole group, along one axis: an element a thread of the first block; of bits, a byte is one thread's.
     pub fn rest(&self, text: &mut String) {
         let (key, vector) = (self.key, usize::from(self.key.vector));
@@ -39,7 +39,7 @@ impl Group<'_> {
                     "  const idx g = n / {vector}u, e = g * {vector}u;\n  const int most = (int)(n - e);\n  if (blockIdx.x == 0 && threadIdx.x == 0 && most > 0) {{"
                 );
                 positions(text, key, self.first, 1, ("g", vector));
-                self.elements(text, Part::OneByOne);
+                self.elements(text, GoneThrough::OneByOne);
             }
             false => {
                 let _ = writeln!(
@@ -47,15 +47,15 @@ impl Group<'_> {
                     "  const idx e = n / {vector}u * {vector}u + threadIdx.x;\n  if (blockIdx.x == 0 && e < n) {{"
                 );
                 positions(text, key, self.first, 1, ("e", 1));
-                self.elements(text, Part::Single);
+                self.elements(text, GoneThrough::Single);
             }
         }
         text.push_str("  }\n");
     }
 
     /// What is done with its elements.
-    pub fn elements(&self, text: &mut String, part: Part) {
-        let (key, program, whole) = (self.key, &self.key.program, part == Part::Whole);
+    pub fn elements(&self, text: &mut String, part: GoneThrough) {
+        let (key, program, whole) = (self.key, &self.key.program, part == GoneThrough::Whole);
         let (vector, rank) = (usize::from(key.vector), usize::from(key.ranks.0));
         let one_by_one = key.share == Share::Store { one_by_one: true };
         for (k, (_, form)) in program.stores.iter().enumerate() {
@@ -68,13 +68,13 @@ impl Group<'_> {
             };
         }
         let _ = match part {
-            Part::Whole => {
+            GoneThrough::Whole => {
                 writeln!(text, "#pragma unroll\n      for (int v = 0; v < {vector}; v++) {{")
             }
-            Part::OneByOne => {
+            GoneThrough::OneByOne => {
                 writeln!(text, "#pragma unroll 1\n      for (int v = 0; v < most; v++) {{")
             }
-            Part::Single => writeln!(text, "      {{\n        const int v = 0;"),
+            GoneThrough::Single => writeln!(text, "      {{\n        const int v = 0;"),
         };
         if one_by_one {
             positions(text, key, self.first, rank, ("(e + v)", 1));
